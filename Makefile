@@ -1,0 +1,71 @@
+# Two commands: `make run` and `make test`. Both need only Python >= 3.11, pip and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: help run test test-all check format bench deps-ci clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+run: $(VENV)/.run ## start Roost with its own store (more with ARGS="--port 9000")
+	@exec $(BIN)/roost up $(ARGS)
+
+test: $(VENV)/.dev ## the tests, without the slow ones (ARGS="-k link" for a part)
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests and mutants
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+check: $(VENV)/.dev ## formatting, lint, types (source and tests), architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/architecture
+
+format: $(VENV)/.dev ## put the code into its format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.bench ## the benchmarks beside their peers (ARGS=link for one of them)
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+deps-ci: ## Debian packages that some tests need (they skip, with the reason, where one is missing)
+	@if ! command -v apt-get >/dev/null; then echo "no apt-get here: tests that need Debian packages will skip"; \
+	else SUDO=; [ "$$(id -u)" = 0 ] || SUDO=sudo; \
+	  $$SUDO apt-get update -qq && \
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server; fi
+
+clean: ## remove the virtual environment and every cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment: uv if it is there, else the standard venv, else virtualenv (Debian splits venv off Python).
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Roost needs Python >= 3.11; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another with PYTHON=python3.12" >&2; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then uv venv -q --clear --python $(PYTHON) $(VENV); \
+	elif $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then $(PYTHON) -m venv --clear $(VENV); \
+	else { $(PYTHON) -m pip install -q --user virtualenv || $(PYTHON) -m pip install -q --user --break-system-packages virtualenv; } && \
+	  $(PYTHON) -m virtualenv -q $(VENV); fi
+
+define install
+	@echo "installing $(1) into $(VENV) …"
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -e '$(1)'; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -e '$(1)'; fi
+	@touch $@
+endef
+
+$(VENV)/.run: pyproject.toml $(BIN)/python
+	$(call install,.)
+
+$(VENV)/.dev: pyproject.toml $(BIN)/python
+	$(call install,.[dev])
+	@touch $(VENV)/.run
+
+$(VENV)/.bench: pyproject.toml $(BIN)/python
+	$(call install,.[bench])
+	@touch $(VENV)/.run

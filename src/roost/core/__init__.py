@@ -1,0 +1,1 @@
+"""The pure vocabulary: no I/O, no Redis, no clock of its own."""

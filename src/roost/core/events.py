@@ -1,0 +1,63 @@
+"""What a feed carries, and the rule by which a reader knows that it missed nothing.
+
+Every entry carries `rev` (dense, from 1), `at` (µs, strictly growing within one history) and
+`prev_at`, the `at` of the entry before it. Two histories that forked in a failover reuse revision
+numbers but not times, so (rev, at) names a point in one history, and a chain of `prev_at` proves
+that nothing lies between two entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Mark(NamedTuple):
+    """A point in the history of a scope. (0, 0) is before its first entry."""
+
+    rev: int
+    at: int
+
+
+START = Mark(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change, as the script that made it wrote it."""
+
+    rev: int
+    at: int
+    prev_at: int
+    fields: Mapping[str, str]
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.rev, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Continuity with `after` cannot be proved: take a new snapshot."""
+
+    after: Mark
+
+
+def news(after: Mark, found: Sequence[Entry]) -> Sequence[Entry] | Gap:
+    """The entries that follow `after`, or `Gap`.
+
+    `found` is what the store holds from `after.rev` on, the entry at `after` included where it is
+    still there. Meeting that entry again proves that the history did not fork; if it was trimmed,
+    the next entry's `prev_at` proves the same. An empty answer to a reader who has seen something
+    means that the history is gone.
+    """
+    if not found:
+        return found if after == START else Gap(after)
+    fresh = found[1:] if found[0].mark == after else found
+    last = after
+    for entry in fresh:
+        if entry.rev != last.rev + 1 or entry.prev_at != last.at:
+            return Gap(after)
+        last = entry.mark
+    return fresh

@@ -1,0 +1,50 @@
+"""Which texts may become part of a key.
+
+A brace would move a key to another cluster slot, a control character would hide in a log, and an
+endless id would be paid for in every key. So they are refused where they enter, by one rule.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from roost.core.errors import InvalidId
+
+Scope = NewType("Scope", str)
+"""The unit that shares one hash tag: discovery, a world, a binding partition, a shard."""
+
+MAX_ID_BYTES = 128
+
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0{}\u2028\u2029\ud800-\udfff]")
+
+
+def check_id(text: str, what: str = "id") -> str:
+    """Return `text` if it may be an id: 1 to 128 bytes of UTF-8, no braces, spaces or control characters."""
+    if not text:
+        raise InvalidId(f"{what} is empty")
+    if bad := _FORBIDDEN.search(text):
+        raise InvalidId(
+            f"{what} {_shown(text)} holds {bad.group()!r} at position {bad.start()}",
+            hint="braces, spaces and control characters are not allowed in ids",
+        )
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > MAX_ID_BYTES:
+        raise InvalidId(f"{what} {_shown(text)} has {size} bytes, at most {MAX_ID_BYTES} are allowed")
+    return text
+
+
+def check_name(text: str, what: str = "name") -> str:
+    """Like `check_id`, and without a colon: names stand in the middle of keys, where a colon separates."""
+    check_id(text, what)
+    if ":" in text:
+        raise InvalidId(f"{what} {_shown(text)} holds ':'", hint="colons separate the parts of a key")
+    return text
+
+
+def check_scope(text: str) -> Scope:
+    return Scope(check_name(text, "scope"))
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "…")

@@ -1,0 +1,127 @@
+"""Signed tokens: `v1.<kid>.<payload>.<mac>`.
+
+The payload is one byte that names the kind and a body that only the kind understands; the MAC is
+HMAC-SHA256 over everything before it, under a key derived from the master key for that kind. So a
+receipt can never pass as a ticket, whatever its body says, and a key list can rotate: the first key
+signs, every key verifies.
+"""
+
+from __future__ import annotations
+
+import binascii
+import enum
+import hmac
+import re
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+
+from roost.core.errors import InvalidInput, TokenRefused
+
+VERSION = "v1"
+MAX_TOKEN_CHARS = 2048
+MIN_KEY_BYTES = 16
+
+_KID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+class Kind(enum.Enum):
+    """What a token is for. The value is its type byte and never changes once released."""
+
+    TICKET = b"T"
+    """May enter a game server once."""
+    RECEIPT = b"R"
+    """Proves a place in a waiting room."""
+    ENTRY = b"E"
+    """The login service vouches for a user who wants to enter."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterKey:
+    kid: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"MasterKey(kid={self.kid!r}, secret=…)"
+
+
+def parse_keys(text: str) -> tuple[MasterKey, ...]:
+    """Read `kid:base64,kid:base64`; the first key signs. Says which entry is wrong, never what it holds."""
+    keys: list[MasterKey] = []
+    for position, entry in enumerate(text.split(","), start=1):
+        kid, colon, encoded = entry.strip().partition(":")
+        if not colon or not _KID.fullmatch(kid):
+            raise InvalidInput(
+                f"key {position} must be kid:base64 with a kid of 1 to 32 letters, digits, - or _"
+            )
+        try:
+            secret = b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInput(f"key {position} ({kid}) is not valid base64") from None
+        if len(secret) < MIN_KEY_BYTES:
+            raise InvalidInput(
+                f"key {position} ({kid}) has {len(secret)} bytes, at least {MIN_KEY_BYTES} are needed"
+            )
+        if any(kid == other.kid for other in keys):
+            raise InvalidInput(f"key id {kid} is given twice")
+        keys.append(MasterKey(kid, secret))
+    return tuple(keys)
+
+
+class Signer:
+    """Signs and verifies tokens of one kind."""
+
+    def __init__(self, kind: Kind, keys: tuple[MasterKey, ...]) -> None:
+        if not keys:
+            raise InvalidInput("a signer needs at least one key")
+        self._type = kind.value
+        self._derived = {key.kid: _derive(key.secret, kind) for key in keys}
+        self._kid = keys[0].kid
+        self._signing_key = self._derived[self._kid]
+
+    def sign(self, body: bytes) -> str:
+        head = f"{VERSION}.{self._kid}.{_encode(self._type + body)}"
+        token = f"{head}.{_encode(_mac(self._signing_key, head))}"
+        if len(token) > MAX_TOKEN_CHARS:
+            raise InvalidInput(
+                f"a token body of {len(body)} bytes makes a token over {MAX_TOKEN_CHARS} characters"
+            )
+        return token
+
+    def verify(self, token: str) -> bytes:
+        """The body of `token`, or `TokenRefused`. Its reason is for logs: tell clients only "refused"."""
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii():
+            raise TokenRefused("malformed token")
+        head, _, mac_text = token.rpartition(".")
+        version, _, rest = head.partition(".")
+        kid, _, payload_text = rest.partition(".")
+        if version != VERSION:
+            raise TokenRefused("unknown token version")
+        key = self._derived.get(kid)
+        if key is None:
+            raise TokenRefused("unknown signing key")
+        # The MAC is compared in its encoded form, so there is exactly one spelling of a valid token.
+        if not hmac.compare_digest(_encode(_mac(key, head)), mac_text):
+            raise TokenRefused("signature does not fit")
+        payload = _decode(payload_text)
+        if payload[:1] != self._type:
+            raise TokenRefused("token of another kind")
+        return payload[1:]
+
+
+def _derive(secret: bytes, kind: Kind) -> bytes:
+    return hmac.digest(secret, b"roost/v1/" + kind.name.encode(), "sha256")
+
+
+def _mac(key: bytes, head: str) -> bytes:
+    return hmac.digest(key, head.encode(), "sha256")
+
+
+def _encode(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise TokenRefused("malformed token") from None

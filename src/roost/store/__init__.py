@@ -1,0 +1,1 @@
+"""The only user of Redis: how commands travel, where keys are born, how scripts are called."""

@@ -1,0 +1,192 @@
+"""The contract at the top of a Lua script, read once and held by caller and test alike.
+
+    #!lua [flags=no-writes]
+    -- Purpose in a sentence, then whatever a reader must know.
+    --
+    -- KEYS
+    --   name     type    meaning
+    --   many...  type    the rest of KEYS, zero or more; last line only
+    --   stem*    type    a key prefix: the script appends an id of the same slot
+    -- ARGV
+    --   name     type    meaning; types are string, int, bytes; `many...` as above
+    --   now      int     test override of the server's clock; may be left out of a call
+    -- REPLY
+    --   WORD field:type field:[type]   meaning; types are string, int, bytes, or a [list] of one of them
+    -- FLAGS idempotent bulk
+
+    -- @include function_file
+
+`idempotent`: carrying it out twice does what once does, so a lost reply is retried. `bulk`: its reply
+may exceed 256 KB, so it goes over the second connection. Both headings KEYS and ARGV may be missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+
+FLAGS = frozenset({"idempotent", "bulk"})
+KEY_TYPES = frozenset({"string", "hash", "set", "zset", "stream", "list", "channel"})
+ARG_TYPES = frozenset({"string", "int", "bytes"})
+REPLY_TYPES = frozenset({"string", "int", "bytes", "[string]", "[int]", "[bytes]"})
+
+_SHEBANG = re.compile(r"#!lua(?: flags=(?P<flags>[a-z,-]+))?")
+_PARAMETER = re.compile(
+    r"--   (?P<name>[a-z][a-z0-9_]*)(?P<form>\.\.\.|\*)? +(?P<type>\S+)(?: +(?P<meaning>\S.*))?"
+)
+_REPLY = re.compile(r"--   (?P<word>[A-Z][A-Z_]*)(?P<fields>(?: [a-z_]+:\S+)*)(?: {2,}(?P<meaning>\S.*))?")
+_INCLUDE = re.compile(r"-- @include ([a-z0-9_]+)")
+
+
+class ContractError(Exception):
+    """A script that does not keep to its form. Raised while loading, so in every test run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: str
+    meaning: str
+    many: bool = False
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    word: str
+    fields: tuple[tuple[str, str], ...]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A script as a caller needs to know it."""
+
+    name: str
+    purpose: str
+    keys: tuple[Parameter, ...]
+    args: tuple[Parameter, ...]
+    replies: tuple[Reply, ...]
+    flags: frozenset[str]
+    writes: bool
+    includes: tuple[str, ...]
+    body: str
+    """The script's own text below the header, without includes."""
+    source: str
+    """What the store runs: shebang, includes, body."""
+
+    @property
+    def sha(self) -> str:
+        return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+
+def parse_script(name: str, text: str, shared: Traversable) -> Contract:
+    """Read one script; its includes are found in the folder `shared`."""
+    lines = text.splitlines()
+    shebang = _SHEBANG.fullmatch(lines[0]) if lines else None
+    if shebang is None:
+        raise ContractError(f"{name}: the first line must be #!lua or #!lua flags=no-writes")
+    header = _leading_comments(lines[1:])
+    body = "\n".join(lines[1 + len(header) :]).strip() + "\n"
+    sections = _sections(name, header)
+    includes = tuple(_INCLUDE.findall(body))
+    functions = _expand(name, includes, shared)
+    return Contract(
+        name=name,
+        purpose=" ".join(sections["PURPOSE"]).partition(". ")[0].rstrip("."),
+        keys=_parameters(name, sections["KEYS"], KEY_TYPES),
+        args=_parameters(name, sections["ARGV"], ARG_TYPES),
+        replies=_replies(name, sections["REPLY"]),
+        flags=_flags(name, sections["FLAGS"]),
+        writes=shebang["flags"] != "no-writes",
+        includes=includes,
+        body=body,
+        source="\n".join([lines[0], *functions, _INCLUDE.sub("", body).strip()]) + "\n",
+    )
+
+
+def _leading_comments(lines: list[str]) -> list[str]:
+    header: list[str] = []
+    for line in lines:
+        if not line.startswith("--"):
+            break
+        header.append(line)
+    return header
+
+
+def _sections(name: str, header: list[str]) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {"PURPOSE": [], "KEYS": [], "ARGV": [], "REPLY": [], "FLAGS": []}
+    current = "PURPOSE"
+    for line in header:
+        text = line.removeprefix("--").strip()
+        word = text.partition(" ")[0]
+        if word == "FLAGS":
+            sections["FLAGS"] = text.split()[1:]
+        elif text in sections:
+            current = text
+        elif current == "PURPOSE":
+            sections[current].append(text)
+        elif text:
+            sections[current].append(line)
+    if not any(sections["PURPOSE"]) or not sections["REPLY"]:
+        raise ContractError(f"{name}: the header needs a purpose and a REPLY section")
+    return sections
+
+
+def _parameters(name: str, lines: list[str], types: frozenset[str]) -> tuple[Parameter, ...]:
+    parameters: list[Parameter] = []
+    for line in lines:
+        found = _PARAMETER.fullmatch(line)
+        if not found or found["type"] not in types:
+            raise ContractError(f"{name}: not `name type meaning` with a type of {sorted(types)}: {line!r}")
+        if parameters and parameters[-1].many:
+            raise ContractError(f"{name}: only the last may be many: {line!r}")
+        form = found["form"]
+        parameters.append(
+            Parameter(found["name"], found["type"], found["meaning"] or "", form == "...", form == "*")
+        )
+    return tuple(parameters)
+
+
+def _replies(name: str, lines: list[str]) -> tuple[Reply, ...]:
+    replies: list[Reply] = []
+    for line in lines:
+        found = _REPLY.fullmatch(line)
+        if not found:
+            raise ContractError(f"{name}: not `WORD field:type  meaning`: {line!r}")
+        fields = tuple(
+            (field, kind) for field, _, kind in (f.partition(":") for f in found["fields"].split())
+        )
+        for _, kind in fields:
+            if kind not in REPLY_TYPES:
+                raise ContractError(f"{name}: {kind!r} is none of {sorted(REPLY_TYPES)}: {line!r}")
+        replies.append(Reply(found["word"], fields, found["meaning"] or ""))
+    return tuple(replies)
+
+
+def _flags(name: str, words: list[str]) -> frozenset[str]:
+    if unknown := set(words) - FLAGS:
+        raise ContractError(f"{name}: unknown FLAGS {sorted(unknown)}; known are {sorted(FLAGS)}")
+    return frozenset(words)
+
+
+def _expand(name: str, includes: tuple[str, ...], shared: Traversable) -> list[str]:
+    """The included functions, each once, what they need themselves before them."""
+    done: dict[str, str] = {}
+
+    def add(include: str) -> None:
+        file = shared.joinpath(f"{include}.lua")
+        if include in done:
+            return
+        if not file.is_file():
+            raise ContractError(f"{name}: no shared function {include}.lua")
+        text = file.read_text(encoding="utf-8")
+        for inner in _INCLUDE.findall(text):
+            add(inner)
+        done[include] = "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
+
+    for include in includes:
+        add(include)
+    return list(done.values())

@@ -1,0 +1,181 @@
+"""The feed of a scope: every change, in order, or a `Gap` that says "take a new snapshot".
+
+One follower per process and scope reads the stream when its doorbell rings (or, should a bell be
+missed, every five seconds) and keeps the newest entries in memory. Any number of local readers is
+served from there, each from its own mark: a slow one costs nothing but its own delay, and one that
+fell out of memory reads the store once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Protocol
+
+from roost.core.backoff import jittered
+from roost.core.errors import StoreError
+from roost.core.events import START, Entry, Gap, Mark, news
+from roost.store.keys import Key
+
+log = logging.getLogger("roost.store.feed")
+
+LOOK_INTERVAL_S = 5.0
+READ_COUNT = 500
+KEPT_ENTRIES = 1024
+
+
+class Reader(Protocol):
+    """What a feed needs of the store."""
+
+    def call(self, *args: Any, key: bytes | None = None, idempotent: bool = False) -> asyncio.Future[Any]: ...
+
+    def listen(self, channel: bytes, ring: Callable[[bytes], None]) -> Callable[[], None]: ...
+
+
+class Feed:
+    """The local end of one scope's feed."""
+
+    def __init__(self, store: Reader, feed: Key, bell: Key) -> None:
+        self._store = store
+        self._feed = feed
+        self._bell = bell
+        self._kept: list[Entry] = []
+        self._mark: Mark | None = None
+        self._news = asyncio.Event()
+        self._rung = asyncio.Event()
+        self._readers = 0
+        self._follower: asyncio.Task[None] | None = None
+        self._looks = 0
+
+    async def head(self) -> Mark:
+        """The newest point of the history; a snapshot script that reads it itself is atomic, this is not."""
+        reply = await self._store.call(
+            "XREVRANGE", self._feed, "+", "-", "COUNT", 1, key=self._feed, idempotent=True
+        )
+        return parse_entry(reply[0]).mark if reply else START
+
+    async def follow(self, after: Mark) -> AsyncIterator[Entry | Gap]:
+        """Every entry after the mark, as it comes; ends with the first `Gap`.
+
+        While the store is away nothing comes, and nothing is missed either: it goes on from its mark.
+        """
+        self._start()
+        try:
+            while True:
+                seen = self._looks
+                fresh = await self._since(after)
+                if isinstance(fresh, Gap):
+                    yield fresh
+                    return
+                for entry in fresh:
+                    yield entry
+                    after = entry.mark
+                if not fresh:
+                    await self._wait_for_look(seen)
+        finally:
+            self._stop()
+
+    async def close(self) -> None:
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
+            self._follower = None
+
+    # -- readers
+
+    async def _since(self, after: Mark) -> Sequence[Entry] | Gap:
+        """From memory where memory reaches back far enough, else from the store."""
+        if after == self._mark:
+            return ()
+        kept = self._kept
+        if kept and kept[0].rev <= after.rev + 1 and after.rev <= kept[-1].rev:
+            return news(after, kept[max(0, after.rev - kept[0].rev) :])
+        try:
+            return await self._read(after)
+        except StoreError as error:
+            log.debug("feed not read", extra={"reason": error.message})
+            return ()
+
+    async def _wait_for_look(self, seen: int) -> None:
+        while self._looks == seen:
+            await self._news.wait()
+
+    # -- the follower
+
+    def _start(self) -> None:
+        self._readers += 1
+        if self._follower is None or self._follower.done():
+            self._follower = asyncio.create_task(self._follow_store(), name=f"feed {self._feed.decode()}")
+
+    def _stop(self) -> None:
+        self._readers -= 1
+        if not self._readers and self._follower is not None:
+            self._follower.cancel()
+            self._follower = None
+
+    async def _follow_store(self) -> None:
+        self._forget()
+        stop_listening = self._store.listen(self._bell, lambda _: self._rung.set())
+        try:
+            while True:
+                self._rung.clear()
+                if await self._look():
+                    continue
+                try:
+                    await asyncio.wait_for(self._rung.wait(), jittered(LOOK_INTERVAL_S, 0.2))
+                except TimeoutError:
+                    pass
+        finally:
+            stop_listening()
+
+    async def _look(self) -> bool:
+        """Read once and wake the readers; True if there may be more to read at once."""
+        try:
+            if self._mark is None:
+                self._mark = await self.head()
+                found: Sequence[Entry] | Gap = ()
+            else:
+                found = await self._read(self._mark)
+        except StoreError as error:
+            log.debug("feed not read", extra={"reason": error.message})
+            return False
+        except (ValueError, KeyError):
+            log.exception("feed holds an entry that is not ours", extra={"feed": self._feed.decode()})
+            return False
+        if isinstance(found, Gap):
+            # Readers find the gap themselves: what was kept no longer joins what they have seen.
+            self._forget()
+        elif found:
+            self._keep(found)
+        self._wake()
+        return isinstance(found, Gap) or len(found) >= READ_COUNT - 1
+
+    def _keep(self, found: Sequence[Entry]) -> None:
+        self._kept.extend(found)
+        if len(self._kept) > 2 * KEPT_ENTRIES:
+            del self._kept[:-KEPT_ENTRIES]
+        self._mark = found[-1].mark
+
+    def _forget(self) -> None:
+        self._kept = []
+        self._mark = None
+
+    def _wake(self) -> None:
+        self._looks += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _read(self, after: Mark) -> Sequence[Entry] | Gap:
+        first = f"{after.rev}-0" if after.rev else "-"
+        reply = await self._store.call(
+            "XRANGE", self._feed, first, "+", "COUNT", READ_COUNT, key=self._feed, idempotent=True
+        )
+        return news(after, [parse_entry(raw) for raw in reply])
+
+
+def parse_entry(raw: Any) -> Entry:
+    """An entry as XRANGE returns it: [id, [name, value, …]]."""
+    entry_id, flat = raw
+    fields = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    return Entry(int(entry_id.partition(b"-")[0]), int(fields.pop("at")), int(fields.pop("prevAt")), fields)

@@ -1,0 +1,140 @@
+"""One leader per scope, by a lease with a fencing token.
+
+A leader acts only inside the work given to `lead()`, only while `Tenure.holds()`, and sends its epoch
+with every write; the script that receives the write refuses an older epoch. So a leader that was stopped for an
+hour and wakes up in the middle of a loop can do no harm, and two never act at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from roost.core.backoff import jittered
+from roost.core.clock import Clock, SystemClock
+from roost.core.errors import InvalidInput, StoreError
+from roost.core.lease import MAX_STEP_MS, MIN_TTL_MS, Tenure, renew_interval_s
+from roost.store.keys import Key
+from roost.store.scripts import Library, Script
+
+log = logging.getLogger("roost.store.leader")
+
+LOOK_INTERVAL_S = 1.0
+"""How often a candidate looks; each look also moves the lease clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    holder: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class NotLeading:
+    pass
+
+
+class LeaderLease:
+    """One candidate for the leadership of one scope. Its name is made unique: two lives never share it."""
+
+    def __init__(
+        self, library: Library, key: Key, name: str, ttl_ms: int = 10_000, clock: Clock | None = None
+    ) -> None:
+        if ttl_ms < MIN_TTL_MS:
+            raise InvalidInput(
+                f"a leader lease of {ttl_ms} ms is too short, at least {MIN_TTL_MS} are needed"
+            )
+        self.holder = f"{name}-{secrets.token_hex(6)}"
+        self._campaign: Script[Leading | Held] = library.script("leader_campaign", Leading, Held)
+        self._resign: Script[Resigned | NotLeading] = library.script("leader_resign", Resigned, NotLeading)
+        self._key = key
+        self._ttl_ms = ttl_ms
+        self._clock = clock or SystemClock()
+        self._tenure: Tenure | None = None
+
+    @property
+    def tenure(self) -> Tenure | None:
+        """The present tenure while it holds by our own clock, else None. Ask before every step."""
+        if self._tenure is not None and not self._tenure.holds(self._clock.monotonic()):
+            return None
+        return self._tenure
+
+    async def campaign(self) -> Tenure | Held:
+        """Take or renew the leadership once."""
+        asked_at = self._clock.monotonic()
+        epoch = str(self._tenure.epoch) if self._tenure else ""
+        answer = await self._campaign(
+            leader=self._key, holder=self.holder, epoch=epoch, ttl_ms=self._ttl_ms, max_step_ms=MAX_STEP_MS
+        )
+        if isinstance(answer, Held):
+            self._tenure = None
+            return answer
+        self._tenure = Tenure(answer.epoch, asked_at, self._ttl_ms)
+        return self._tenure
+
+    async def resign(self) -> None:
+        tenure, self._tenure = self._tenure, None
+        if tenure is not None:
+            await self._resign(leader=self._key, holder=self.holder, epoch=str(tenure.epoch))
+
+    async def lead(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
+        """Campaign for ever; while leading run `work`, and cancel it before the lease can be another's."""
+        job: asyncio.Task[None] | None = None
+        try:
+            while True:
+                job = await self._step(job, work)
+                interval = renew_interval_s(self._ttl_ms) if job else LOOK_INTERVAL_S
+                await self._clock.sleep(min(jittered(interval), self._time_left_s()))
+        finally:
+            await _stop(job)
+            try:
+                await self.resign()
+            except StoreError as error:
+                log.info("leadership left to expire", extra={"reason": error.message})
+
+    async def _step(
+        self, job: asyncio.Task[None] | None, work: Callable[[Tenure], Awaitable[None]]
+    ) -> asyncio.Task[None] | None:
+        before = self._tenure.epoch if self._tenure else None
+        try:
+            async with asyncio.timeout(max(self._time_left_s(), 0.05)):
+                await self.campaign()
+        except (StoreError, TimeoutError) as error:
+            log.debug("campaign failed", extra={"reason": str(error)})
+        tenure = self.tenure
+        if job is not None and (tenure is None or tenure.epoch != before or job.done()):
+            log.info("leadership ended", extra={"holder": self.holder})
+            await _stop(job)
+            job = None
+        if job is None and tenure is not None:
+            log.info("leading", extra={"holder": self.holder, "epoch": tenure.epoch})
+            job = asyncio.ensure_future(work(tenure))
+        return job
+
+    def _time_left_s(self) -> float:
+        """How long we may wait before looking at our own clock again."""
+        if self._tenure is None or not self._tenure.holds(self._clock.monotonic()):
+            return LOOK_INTERVAL_S
+        return self._tenure.ends_at - self._clock.monotonic()
+
+
+async def _stop(job: asyncio.Task[None] | None) -> None:
+    if job is None:
+        return
+    job.cancel()
+    for result in await asyncio.gather(job, return_exceptions=True):
+        if isinstance(result, Exception):
+            log.error("leader's work failed", exc_info=result)

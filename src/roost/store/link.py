@@ -1,0 +1,344 @@
+"""A link keeps one multiplexed connection to one node alive, and every call on it honest.
+
+Callers of the same loop turn share one write (implicit pipelining). At most `max_inflight` calls are
+without a reply; further ones wait here, at most `max_waiting` of them, and beyond that are refused.
+While the node is away calls wait too, until their own deadline, or are refused at once when the node
+has been away for longer than a command may take.
+
+What happens to a call when its connection dies:
+
+    not yet written to the socket    goes back to the front of the line
+    written, idempotent              goes back to the front of the line
+    written, not idempotent          OutcomeUnknown
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from roost.core.backoff import Backoff
+from roost.core.errors import StoreError, StoreOverloaded, StoreUnavailable
+from roost.store.call import Call
+from roost.store.connection import Connection, reason_of
+
+log = logging.getLogger("roost.store.link")
+
+STALL_FACTOR = 2.0
+"""A connection that owes a reply and is silent for this many command timeouts is given up as half open."""
+
+REDIAL_AFTER_S = 0.5
+"""A connection younger than this is not dropped over an error that says "wrong node"."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    command_timeout_s: float = 5.0
+    connect_timeout_s: float = 3.0
+    max_inflight: int = 4096
+    max_waiting: int = 65536
+
+
+@dataclass(slots=True)
+class LinkStats:
+    connects: int = 0
+    losses: int = 0
+    timeouts: int = 0
+    overloads: int = 0
+    unknown_outcomes: int = 0
+
+
+ErrorPolicy = Callable[["Link", Call, str, str], bool]
+"""Gets (link, call, first word of the error, whole error); True if it took the call over."""
+
+
+class Link:
+    """One node, one loop. `connect` finds the node and returns a connection ready for commands."""
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Awaitable[Connection]],
+        options: LinkOptions,
+        policy: ErrorPolicy,
+        on_trouble: Callable[[], None] = lambda: None,
+        is_bulk: bool = False,
+    ) -> None:
+        self.name = name
+        self.stats = LinkStats()
+        self._loop = asyncio.get_running_loop()
+        self._connect = connect
+        self._options = options
+        self._policy = policy
+        self._on_trouble = on_trouble
+        self._is_bulk = is_bulk
+        self._connection: Connection | None = None
+        self._waiting: deque[Call] = deque()
+        self._ticking = False
+        self._tick_s = min(0.1, options.command_timeout_s / 10)
+        self._closed = False
+        self._up_since = 0.0
+        self._down_since = self._loop.time()
+        self._why_down = "not connected yet"
+        self._changed = asyncio.Event()
+        self._keeper = self._loop.create_task(self._keep_connected(), name=f"link {name}")
+        self._bulk: Link | None = None
+
+    # -- calls
+
+    def submit(self, call: Call) -> None:
+        """Send the call now, or as soon as there is room; its future says how it ended."""
+        if call.bulk and not self._is_bulk:
+            self._bulk_link().submit(call)
+            return
+        connection = self._connection
+        if connection is None or self._waiting or not self._has_room(connection):
+            self._wait(call)
+            return
+        connection.send(call)
+        if not self._ticking:
+            self._start_ticking()
+
+    def _has_room(self, connection: Connection) -> bool:
+        return len(connection.slots) < self._options.max_inflight and not connection.paused
+
+    def _wait(self, call: Call) -> None:
+        if self._closed:
+            call.fail(StoreUnavailable("the store connection was closed"))
+        elif len(self._waiting) >= self._options.max_waiting:
+            self.stats.overloads += 1
+            call.fail(StoreOverloaded(f"{len(self._waiting)} calls are already waiting for {self.name}"))
+        elif self._connection is None and self._away_s() > self._options.command_timeout_s:
+            call.fail(StoreUnavailable(f"the store is away: {self._why_down}"))
+        else:
+            self._waiting.append(call)
+            if not self._ticking:
+                self._start_ticking()
+
+    def _pump(self) -> None:
+        """Send what waits, as far as there is room."""
+        connection, waiting = self._connection, self._waiting
+        while waiting and connection is not None and self._has_room(connection):
+            call = waiting.popleft()
+            if not call.future.done():
+                connection.send(call)
+
+    def _on_error(self, call: Call, message: str) -> None:
+        word = message.partition(" ")[0]
+        if word == "NOSCRIPT" and call.load_script():
+            self.resubmit(call)
+        elif not self._policy(self, call, word, message):
+            call.refuse(message)
+
+    def resubmit(self, call: Call) -> None:
+        """Send a call again that was certainly not carried out."""
+        if not call.future.done():
+            self.submit(call)
+
+    def withdraw(self) -> list[Call]:
+        """Give up the calls that were not sent, for somebody who knows a better link for them."""
+        calls = [*self._waiting, *(self._bulk.withdraw() if self._bulk else ())]
+        self._waiting.clear()
+        return calls
+
+    # -- deadlines
+
+    def _start_ticking(self) -> None:
+        self._ticking = True
+        self._loop.call_later(self._tick_s, self._tick)
+
+    def _tick(self) -> None:
+        """End the calls whose time is over. One timer for all: a timer each would cost more than the call."""
+        now = self._loop.time()
+        connection = self._connection
+        if connection is not None:
+            late = [call for call in connection.slots if call.deadline <= now and not call.future.done()]
+            for call in late:
+                call.lose(f"no reply from {self.name} within its time")
+            if late:
+                self.stats.timeouts += len(late)
+                self._on_trouble()
+            if (
+                connection.slots
+                and now - connection.busy_since > STALL_FACTOR * self._options.command_timeout_s
+            ):
+                self.drop("the connection is silent")
+        if any(call.deadline <= now or call.future.done() for call in self._waiting):
+            self._expire_waiting(now)
+        self._ticking = bool(self._waiting or (self._connection and self._connection.slots))
+        if self._ticking:
+            self._loop.call_later(self._tick_s, self._tick)
+
+    def _expire_waiting(self, now: float) -> None:
+        kept: deque[Call] = deque()
+        for call in self._waiting:
+            if call.deadline > now:
+                if not call.future.done():
+                    kept.append(call)
+                continue
+            self.stats.timeouts += 1
+            why = "too many calls in flight" if self._connection else f"the store is away: {self._why_down}"
+            call.fail(StoreUnavailable(f"not sent within its time; {why}"))
+        self._waiting = kept
+
+    # -- the connection
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def why_down(self) -> str:
+        return "" if self.connected else self._why_down
+
+    @property
+    def inflight(self) -> int:
+        return len(self._connection.slots) if self._connection else 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def lines(self) -> list[Link]:
+        """This link, and its bulk line where there is one."""
+        return [self, self._bulk] if self._bulk else [self]
+
+    @property
+    def large_replies(self) -> int:
+        return self._connection.large_replies if self._connection else 0
+
+    async def ready(self, timeout_s: float | None = None) -> None:
+        """Wait until the node is connected; raise the reason if its first attempt failed or time is over."""
+        try:
+            async with asyncio.timeout(timeout_s or self._options.connect_timeout_s):
+                while self._connection is None:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    if self._connection is None and timeout_s is None:
+                        break
+        except TimeoutError:
+            pass
+        if self._connection is None:
+            raise StoreUnavailable(f"the store is away: {self._why_down}")
+
+    def drop(self, why: str) -> None:
+        """Abandon the connection; the keeper dials again."""
+        if self._connection is not None:
+            log.warning("link dropped", extra={"link": self.name, "reason": why})
+            self._connection.abort()
+
+    def redial(self, why: str) -> None:
+        """Drop the connection unless it is so new that dialling again would find the same node."""
+        if self._loop.time() - self._up_since > REDIAL_AFTER_S:
+            self.drop(why)
+
+    async def retire(self) -> list[Call]:
+        """Hang up for good; returns the calls that another link may still carry out."""
+        self._keeper.cancel()
+        if self._connection is not None:
+            self._connection.abort()
+            await asyncio.shield(self._connection.lost)
+        self._closed = True
+        calls = self.withdraw()
+        await self.close(grace_s=0)
+        return calls
+
+    async def close(self, grace_s: float = 0.5) -> None:
+        """Let calls in flight end, then hang up."""
+        self._closed = True
+        if self._connection is not None and self._connection.slots:
+            await asyncio.wait([call.future for call in self._connection.slots], timeout=grace_s)
+        self._keeper.cancel()
+        if self._connection is not None:
+            self._connection.abort()
+            await asyncio.shield(self._connection.lost)
+        for call in self.withdraw():
+            call.fail(StoreUnavailable("the store connection was closed"))
+        await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._bulk is not None:
+            await self._bulk.close(grace_s)
+
+    async def _keep_connected(self) -> None:
+        backoff = Backoff()
+        while not self._closed:
+            try:
+                connection = await self._connect()
+            except (StoreError, OSError) as error:
+                self._note_failure(reason_of(error))
+                await asyncio.sleep(backoff.next())
+                continue
+            except Exception as error:  # a fault of ours must not end the keeper and strand every caller
+                log.exception("connect failed", extra={"link": self.name})
+                self._note_failure(reason_of(error))
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            self._attach(connection)
+            await asyncio.shield(connection.lost)
+            if not self._closed:
+                await asyncio.sleep(backoff.next())
+
+    def _note_failure(self, why: str) -> None:
+        if why != self._why_down:
+            log.warning("store away", extra={"link": self.name, "reason": why})
+        self._why_down = why
+        self._changed.set()
+        self._on_trouble()
+
+    def _attach(self, connection: Connection) -> None:
+        connection.on_error = self._on_error
+        connection.on_read = self._pump
+        connection.on_lost = self._detach
+        self._connection = connection
+        self._up_since = self._loop.time()
+        self.stats.connects += 1
+        if self.stats.connects > 1:
+            log.info("store back", extra={"link": self.name})
+        self._changed.set()
+        self._pump()
+        if connection.slots and not self._ticking:
+            self._start_ticking()
+
+    def _detach(self, connection: Connection, reason: str) -> None:
+        self._connection = None
+        self._down_since = self._loop.time()
+        sent, unsent = connection.take_back()
+        again: list[Call] = []
+        for call in sent:
+            if call.future.done():
+                continue
+            if call.idempotent and not self._closed:
+                again.append(call)
+            else:
+                self.stats.unknown_outcomes += 1
+                call.lose(reason)
+        self._waiting.extendleft(reversed(again + unsent))
+        if not self._closed:
+            self.stats.losses += 1
+            self._note_failure(reason)
+            if self._waiting and not self._ticking:
+                self._start_ticking()
+
+    def _away_s(self) -> float:
+        return self._loop.time() - self._down_since
+
+    def _bulk_link(self) -> Link:
+        """The second line, for replies above 256 KB; opened by its first user."""
+        if self._bulk is None:
+            name = f"{self.name} bulk"
+            self._bulk = Link(
+                name, self._connect, self._options, self._policy, self._on_trouble, is_bulk=True
+            )
+        return self._bulk
+
+
+def retry_later(call: Call, delay_s: float, submit: Callable[[Call], None], message: str) -> None:
+    """Send the call again after a pause, or refuse it with `message` if its time would be over by then."""
+    loop = call.future.get_loop()
+    if loop.time() + delay_s >= call.deadline:
+        call.refuse(message)
+    else:
+        loop.call_later(delay_s, submit, call)

@@ -1,0 +1,43 @@
+#!lua
+-- Lead a scope: renew the leadership that `holder` has under `epoch`, or take it if it is free or over.
+--
+-- Each call is also a look at the lease clock, so leadership passes on only while somebody asks for it.
+-- A repeated call gives the same answer: whoever holds it and asks again holds it.
+--
+-- KEYS
+--   leader       hash    who leads, under which epoch, until when, and the lease clock
+-- ARGV
+--   holder       string  who asks
+--   epoch        string  the epoch it leads under; empty if it does not lead
+--   ttl_ms       int     life of the leadership without renewal, in lease time
+--   max_step_ms  int     the most that this look may add to the lease clock
+--   now          int     test override of the server's clock in µs; empty outside tests
+-- REPLY
+--   LEADING epoch:int                 `holder` leads under this epoch: its fencing token
+--   HELD holder:string epoch:int      somebody else leads
+-- FLAGS idempotent
+
+-- @include now_us
+-- @include lease_clock
+-- @include lease_renew
+-- @include lease_take
+
+local leader = KEYS[1]
+local holder, epoch = ARGV[1], ARGV[2]
+local ttl_ms, max_step_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
+local now = now_us(ARGV[5])
+
+local clock = lease_clock(leader, now, max_step_ms)
+if lease_renew(leader, holder, epoch, ttl_ms, clock) then
+  return { 'LEADING', epoch }
+end
+local taken = lease_take(leader, holder, ttl_ms, clock)
+if taken then
+  return { 'LEADING', taken }
+end
+local kept = redis.call('HMGET', leader, 'holder', 'epoch')
+if kept[1] == holder then
+  lease_renew(leader, holder, kept[2], ttl_ms, clock)
+  return { 'LEADING', kept[2] }
+end
+return { 'HELD', kept[1], kept[2] }

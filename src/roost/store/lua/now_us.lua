@@ -1,0 +1,8 @@
+-- The server's clock in microseconds; `now` is the test override, empty outside tests.
+local function now_us(now)
+  if now ~= '' then
+    return tonumber(now)
+  end
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end

@@ -1,0 +1,186 @@
+"""Calling the store's programs by name, with typed answers.
+
+    campaign: Script[Leading | Held] = library.script("leader_campaign", Leading, Held)
+    match await campaign(leader=key, holder="m-1", epoch="", ttl_ms=10_000, max_step_ms=2000):
+        case Leading(epoch): ...
+
+An answer class is a frozen dataclass whose name is the reply word in CamelCase and whose fields are
+those of the contract. A lost or renamed field is found when the script is loaded, not when it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Generic, TypeVar
+
+from roost.core.errors import StoreError
+from roost.core.histogram import Histogram
+from roost.store.call import Call, pack
+from roost.store.contract import Contract, ContractError, parse_script
+from roost.store.link import LinkOptions
+from roost.store.topology import Topology
+
+SHARED: Traversable = files("roost.store") / "lua"
+
+Answer = TypeVar("Answer")
+
+
+class ScriptStats:
+    """What one script did here: how long its calls took and which words came back."""
+
+    __slots__ = ("latency", "words")
+
+    def __init__(self) -> None:
+        self.latency = Histogram()
+        self.words: Counter[str] = Counter()
+
+
+class Script(Generic[Answer]):
+    """One script, ready to be called with its KEYS and ARGV by name."""
+
+    def __init__(
+        self, contract: Contract, answers: tuple[type[Answer], ...], topology: Topology, options: LinkOptions
+    ) -> None:
+        self.contract = contract
+        self.stats = ScriptStats()
+        self._topology = topology
+        self._timeout_s = options.command_timeout_s
+        self._names = tuple(p.name for p in (*contract.keys, *contract.args))
+        self._named = frozenset(self._names)
+        self._many = next((p.name for p in (*contract.keys, *contract.args) if p.many), None)
+        self._key_count = len(contract.keys)
+        self._source = contract.source.encode()
+        self._sha = contract.sha
+        self._idempotent = "idempotent" in contract.flags
+        self._bulk = "bulk" in contract.flags
+        self._builders = _builders(contract, answers)
+
+    async def __call__(self, *, timeout_s: float | None = None, **named: Any) -> Answer:
+        parameters, key = self._parameters(named)
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
+        packed = pack(("EVALSHA", self._sha, *parameters))
+        call = Call(future, packed, deadline, key, self._idempotent, self._bulk)
+        call.script = (self._source, parameters)
+        started = time.perf_counter()
+        self._topology.submit(call)
+        try:
+            reply = await future
+        except StoreError as error:
+            self.stats.words[type(error).__name__] += 1
+            raise
+        finally:
+            self.stats.latency.observe(time.perf_counter() - started)
+        word = reply[0]
+        build = self._builders[word]
+        self.stats.words[build.word] += 1
+        answer: Answer = build(reply)
+        return answer
+
+    def _parameters(self, named: dict[str, Any]) -> tuple[tuple[Any, ...], bytes | None]:
+        """(numkeys, KEYS…, ARGV…) in the order of the contract, and the key that decides the slot."""
+        if named.keys() != self._named:
+            named = self._completed(named)
+        if self._many is None:
+            values = [named[name] for name in self._names]
+            key_count = self._key_count
+        else:
+            values = []
+            key_count = self._key_count
+            for position, name in enumerate(self._names):
+                if name != self._many:
+                    values.append(named[name])
+                    continue
+                many = named[name]
+                values.extend(many)
+                if position < self._key_count:
+                    key_count += len(many) - 1
+        return (key_count, *values), values[0] if key_count else None
+
+    def _completed(self, named: dict[str, Any]) -> dict[str, Any]:
+        missing = self._named - named.keys() - {"now"}
+        unknown = named.keys() - self._named
+        if missing or unknown:
+            raise TypeError(f"{self.contract.name}: missing {sorted(missing)}, unknown {sorted(unknown)}")
+        return {"now": "", **named}
+
+
+class Library:
+    """The scripts of one store. Text is read and parsed once; statistics are kept per script."""
+
+    def __init__(self, topology: Topology, options: LinkOptions) -> None:
+        self._topology = topology
+        self._options = options
+        self.scripts: dict[str, Script[Any]] = {}
+
+    def script(self, name: str, *answers: type[Answer], folder: Traversable = SHARED) -> Script[Answer]:
+        """Load `<folder>/<name>.lua`; `answers` are its reply words as classes."""
+        if name not in self.scripts:
+            text = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
+            contract = parse_script(name, text, SHARED)
+            self.scripts[name] = Script(contract, answers, self._topology, self._options)
+        return self.scripts[name]
+
+
+class _Builder:
+    """Turns a reply into its answer object."""
+
+    __slots__ = ("_answer", "_converters", "word")
+
+    def __init__(self, word: str, answer: type[Any], converters: tuple[Callable[[Any], Any], ...]) -> None:
+        self.word = word
+        self._answer = answer
+        self._converters = converters
+
+    def __call__(self, reply: list[Any]) -> Any:
+        return self._answer(
+            *[convert(value) for convert, value in zip(self._converters, reply[1:], strict=True)]
+        )
+
+
+def _text(value: bytes) -> str:
+    return value.decode()
+
+
+def _raw(value: Any) -> Any:
+    return value
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "string": _text,
+    "bytes": _raw,
+    "[int]": lambda values: [int(value) for value in values],
+    "[string]": lambda values: [value.decode() for value in values],
+    "[bytes]": _raw,
+}
+
+
+def _builders(contract: Contract, answers: tuple[type[Any], ...]) -> dict[bytes, _Builder]:
+    by_name = {answer.__name__: answer for answer in answers}
+    expected = {_class_name(reply.word): reply for reply in contract.replies}
+    if by_name.keys() != expected.keys():
+        raise ContractError(
+            f"{contract.name}: answers {sorted(by_name)} do not match REPLY {sorted(expected)}"
+        )
+    builders: dict[bytes, _Builder] = {}
+    for name, reply in expected.items():
+        answer = by_name[name]
+        have = tuple(field.name for field in fields(answer)) if is_dataclass(answer) else ()
+        want = tuple(field for field, _ in reply.fields)
+        if have != want:
+            raise ContractError(f"{contract.name}: {name} has fields {have}, the contract says {want}")
+        converters = tuple(_CONVERTERS[kind] for _, kind in reply.fields)
+        builders[reply.word.encode()] = _Builder(reply.word, answer, converters)
+    return builders
+
+
+def _class_name(word: str) -> str:
+    return "".join(part.capitalize() for part in word.split("_"))

@@ -1,0 +1,190 @@
+"""A cluster: every call goes to the primary that owns the slot of its key.
+
+The slot map is learnt from any node, corrected by MOVED, and learnt anew on any sign of trouble.
+Calls that wait for a node which no longer owns their slot are taken along to the new owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from binascii import crc_hqx
+from typing import Any
+
+from roost.core.backoff import jittered
+from roost.core.errors import StoreError, StoreUnavailable
+from roost.store.call import Call
+from roost.store.connection import Access, Connection, ask, dial, reason_of
+from roost.store.link import Link, LinkOptions, retry_later
+from roost.store.topology import RETRY_S, TRANSIENT
+from roost.store.url import Address, Shape, parse_address
+
+log = logging.getLogger("roost.store.cluster")
+
+SLOTS = 16384
+REFRESH_INTERVAL_S = 15.0
+REFRESH_PAUSE_S = 0.1
+
+
+def slot_of(key: bytes) -> int:
+    """The slot of a key, or of the part between the first `{` and the next `}` where there is one."""
+    start = key.find(b"{")
+    if start >= 0:
+        end = key.find(b"}", start + 1)
+        if end > start + 1:
+            key = key[start + 1 : end]
+    return crc_hqx(key, 0) % SLOTS
+
+
+class Cluster:
+    shape: Shape = "cluster"
+
+    def __init__(self, seeds: tuple[Address, ...], access: Access, options: LinkOptions) -> None:
+        self.access = access
+        self._seeds = seeds
+        self._options = options
+        self._owners: list[Address | None] = [None] * SLOTS
+        self._links: dict[Address, Link] = {}
+        self._why_unknown = "not asked yet"
+        self._refresh_now = asyncio.Event()
+        self._refreshed = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep_map(), name="cluster map")
+
+    # -- calls
+
+    def submit(self, call: Call) -> None:
+        if call.future.done():
+            return
+        owner = self._owners[slot_of(call.key)] if call.key is not None else next(iter(self._links), None)
+        if owner is None:
+            self._refresh_now.set()
+            retry_later(
+                call, RETRY_S, self.submit, f"CLUSTERDOWN no node owns this slot ({self._why_unknown})"
+            )
+        else:
+            self._link(owner).submit(call)
+
+    def _policy(self, link: Link, call: Call, word: str, message: str) -> bool:
+        if word == "MOVED":
+            _, slot, target = message.split(" ")
+            owner = _address(target, link.name)
+            self._owners[int(slot)] = owner
+            self._refresh_now.set()
+            self._link(owner).resubmit(call)
+        elif word == "ASK":
+            call.asking = True
+            self._link(_address(message.split(" ")[2], link.name)).resubmit(call)
+        elif word in TRANSIENT or word == "READONLY":
+            self._refresh_now.set()
+            retry_later(call, RETRY_S, self.submit, message)
+        else:
+            return False
+        return True
+
+    # -- nodes
+
+    async def ready(self, timeout_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_s or self._options.connect_timeout_s):
+                while None in self._owners:
+                    self._refreshed.clear()
+                    self._refresh_now.set()
+                    await self._refreshed.wait()
+        except TimeoutError:
+            raise StoreUnavailable(f"the cluster is not complete: {self._why_unknown}") from None
+        await asyncio.gather(*(link.ready(timeout_s) for link in self.links()))
+
+    def links(self) -> list[Link]:
+        return [self._link(address) for address in dict.fromkeys(self._owners) if address is not None]
+
+    def address_for(self, key: bytes) -> Address | None:
+        return self._owners[slot_of(key)]
+
+    async def close(self) -> None:
+        self._keeper.cancel()
+        await asyncio.gather(self._keeper, return_exceptions=True)
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+    def _link(self, address: Address) -> Link:
+        link = self._links.get(address)
+        if link is None:
+            link = Link(
+                str(address), lambda: self._connect(address), self._options, self._policy, self._trouble
+            )
+            self._links[address] = link
+        return link
+
+    async def _connect(self, address: Address) -> Connection:
+        return await dial(address, self.access, self._options.connect_timeout_s)
+
+    def _trouble(self) -> None:
+        self._refresh_now.set()
+
+    # -- the map
+
+    async def _keep_map(self) -> None:
+        while True:
+            try:
+                await self._refresh()
+            except Exception as error:  # the keeper must outlive any single bad answer
+                self._why_unknown = reason_of(error)
+                log.warning("cluster map not learnt", extra={"reason": self._why_unknown})
+            self._refreshed.set()
+            await asyncio.sleep(jittered(REFRESH_PAUSE_S, 0.3))
+            try:
+                await asyncio.wait_for(self._refresh_now.wait(), jittered(REFRESH_INTERVAL_S))
+            except TimeoutError:
+                pass
+            self._refresh_now.clear()
+
+    async def _refresh(self) -> None:
+        owners = await self._learn()
+        self._why_unknown = "some slots have no primary"
+        gone = set(self._links) - set(owners)
+        self._owners = owners
+        for address in gone:
+            log.info("node left the cluster map", extra={"node": str(address)})
+            for call in await self._links.pop(address).retire():
+                self.submit(call)
+        for link in list(self._links.values()):
+            # A node that stays may have lost some slots: what still waits for it is sorted anew.
+            if not link.connected:
+                for call in link.withdraw():
+                    self.submit(call)
+
+    async def _learn(self) -> list[Address | None]:
+        """Ask one node after the other, those that answer now first."""
+        up = [address for address, link in self._links.items() if link.connected]
+        down = [address for address in self._links if address not in up]
+        problem = "no node is known"
+        for address in dict.fromkeys([*up, *self._seeds, *down]):
+            try:
+                connection = await dial(address, self.access, self._options.connect_timeout_s)
+                try:
+                    async with asyncio.timeout(self._options.connect_timeout_s):
+                        reply = await ask(
+                            connection, "CLUSTER", "SLOTS", timeout_s=self._options.connect_timeout_s
+                        )
+                finally:
+                    connection.abort()
+                return _owners_of(reply, address)
+            except (StoreError, TimeoutError) as error:
+                problem = reason_of(error)
+        raise StoreUnavailable(problem)
+
+
+def _owners_of(reply: list[Any], asked: Address) -> list[Address | None]:
+    owners: list[Address | None] = [None] * SLOTS
+    for first, last, primary, *_ in reply:
+        host = (primary[0] or b"").decode()
+        address = Address(asked.host if host in ("", "?") else host, int(primary[1]))
+        owners[first : last + 1] = [address] * (last - first + 1)
+    return owners
+
+
+def _address(text: str, asked: str) -> Address:
+    """The node in a redirect; an empty host means the one that was asked."""
+    host, _, port = text.rpartition(":")
+    if not host:
+        host = parse_address(asked.removesuffix(" bulk"), 6379).host
+    return Address(host.strip("[]"), int(port))

