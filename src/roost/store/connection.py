@@ -50,7 +50,7 @@ class Access:
 
 
 class Connection(asyncio.Protocol):
-    """The protocol object. `on_error` gets each call whose reply is an error; `on_read` runs after each batch."""
+    """The protocol. `on_error` gets each call whose reply is an error; `on_read` runs after each batch."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,8 +1,8 @@
 """One leader per scope, by a lease with a fencing token.
 
 A leader acts only inside the work given to `lead()`, only while `Tenure.holds()`, and sends its epoch
-with every write; the script that receives the write refuses an older epoch. So a leader that was stopped for an
-hour and wakes up in the middle of a loop can do no harm, and two never act at once.
+with every write; the script that receives the write refuses an older epoch. So a leader that was
+stopped for an hour and wakes up in the middle of a loop can do no harm, and two never act at once.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from roost.core.backoff import Backoff
-from roost.core.errors import StoreError, StoreOverloaded, StoreUnavailable
+from roost.core.errors import StoreError, StoreOverloaded, StoreRefused, StoreUnavailable
 from roost.store.call import Call
 from roost.store.connection import Connection, reason_of
 
@@ -83,6 +83,7 @@ class Link:
         self._up_since = 0.0
         self._down_since = self._loop.time()
         self._why_down = "not connected yet"
+        self._refused: StoreRefused | None = None
         self._changed = asyncio.Event()
         self._keeper = self._loop.create_task(self._keep_connected(), name=f"link {name}")
         self._bulk: Link | None = None
@@ -214,15 +215,15 @@ class Link:
         """Wait until the node is connected; raise the reason if its first attempt failed or time is over."""
         try:
             async with asyncio.timeout(timeout_s or self._options.connect_timeout_s):
-                while self._connection is None:
+                while not self.connected:
                     self._changed.clear()
                     await self._changed.wait()
-                    if self._connection is None and timeout_s is None:
+                    if timeout_s is None:
                         break
         except TimeoutError:
             pass
-        if self._connection is None:
-            raise StoreUnavailable(f"the store is away: {self._why_down}")
+        if not self.connected:
+            raise self._refused or StoreUnavailable(f"the store is away: {self._why_down}")
 
     def drop(self, why: str) -> None:
         """Abandon the connection; the keeper dials again."""
@@ -267,6 +268,7 @@ class Link:
             try:
                 connection = await self._connect()
             except (StoreError, OSError) as error:
+                self._refused = error if isinstance(error, StoreRefused) else None
                 self._note_failure(reason_of(error))
                 await asyncio.sleep(backoff.next())
                 continue

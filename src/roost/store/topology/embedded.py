@@ -226,7 +226,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _lock(path: Path) -> IO[str] | None:
-    """The file, open and locked, or None if somebody else holds it; the lock lives while a descriptor does."""
+    """The file, open and locked, or None if somebody else holds it; the lock lives with its descriptors."""
     file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 — held for as long as the lock
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
