@@ -1,0 +1,1 @@
+"""HTTP over the capabilities: parse, call one verb, render."""

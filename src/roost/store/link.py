@@ -74,7 +74,7 @@ class Link:
         self._options = options
         self._policy = policy
         self._on_trouble = on_trouble
-        self._is_bulk = is_bulk
+        self.is_bulk = is_bulk
         self._connection: Connection | None = None
         self._waiting: deque[Call] = deque()
         self._ticking = False
@@ -92,7 +92,7 @@ class Link:
 
     def submit(self, call: Call) -> None:
         """Send the call now, or as soon as there is room; its future says how it ended."""
-        if call.bulk and not self._is_bulk:
+        if call.bulk and not self.is_bulk:
             self._bulk_link().submit(call)
             return
         connection = self._connection

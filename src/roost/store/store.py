@@ -186,4 +186,5 @@ async def _embedded(folder: Path | None, binary: str, attach: bool) -> tuple[Add
         if attach and (address := await running_address(folder)) is not None:
             return address, None
         raise
+    server.watch()
     return server.address, server

@@ -72,7 +72,7 @@ class RunningServer:
         assert self.process is not None
         if self.process.poll() is not None:
             raise RuntimeError(f"server ended with {self.process.returncode}: {self.tail()}")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # while it loads its data it refuses: LOADING
             return bool(self.command_reply("PING") == b"PONG")
         return False
 

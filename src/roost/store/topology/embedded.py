@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import importlib.util
 import json
+import logging
 import os
 import platform
 import shutil
@@ -26,9 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from roost.core.backoff import Backoff
 from roost.core.errors import DataFolderInUse, StartFailed, StoreError
 from roost.store.connection import Access, ask, dial
 from roost.store.url import Address
+
+log = logging.getLogger("roost.store.embedded")
 
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
@@ -71,12 +75,36 @@ class EmbeddedServer:
     pid: int
     address: Address
     adopted: bool
+    _program: Path
     _owner_lock: IO[str]
     _process: asyncio.subprocess.Process | None = None
+    _guard: asyncio.Task[None] | None = None
+
+    def watch(self) -> None:
+        """Start the server again should it die under us."""
+        self._guard = asyncio.create_task(self._keep_running(), name="embedded store")
+
+    async def _keep_running(self) -> None:
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            await _ended(self.folder, self._process)
+            log.error(
+                "the embedded store died, starting it again", extra={"log": f"{self.folder}/server.log"}
+            )
+            try:
+                with await _wait_for_lock(self.folder / "server.lock") as lock:
+                    self._process = await _spawn(self.folder, self._program, self.address, lock)
+                self.pid = self._process.pid
+            except (StartFailed, OSError) as error:
+                log.error("the embedded store does not start", extra={"reason": str(error)})
+            await asyncio.sleep(backoff.next())
 
     async def stop(self) -> None:
         """End the server after it has written everything down, and let go of the folder."""
-        await _end(self.pid, self._process, STOP_TIMEOUT_S)
+        if self._guard is not None:
+            self._guard.cancel()
+            await asyncio.gather(self._guard, return_exceptions=True)
+        await _end(self.folder, self.pid, self._process, STOP_TIMEOUT_S)
         shutil.rmtree(Path(self.address.host).parent, ignore_errors=True)
         (self.folder / "server.json").unlink(missing_ok=True)
         self._owner_lock.close()
@@ -98,7 +126,7 @@ async def launch(folder: Path, binary: str = "") -> EmbeddedServer:
         owner.flush()
         server_lock = _lock(folder / "server.lock")
         if server_lock is None:
-            running = await _adopt(folder, owner)
+            running = await _adopt(folder, program, owner)
             if running is not None:
                 return running
             server_lock = await _wait_for_lock(folder / "server.lock")
@@ -120,9 +148,23 @@ async def running_address(folder: Path) -> Address | None:
 
 async def _start(folder: Path, program: Path, owner: IO[str], server_lock: IO[str]) -> EmbeddedServer:
     socket = Path(tempfile.mkdtemp(prefix="roost-")) / "store.sock"
+    address = Address(str(socket), 0)
+    process = await _spawn(folder, program, address, server_lock)
+    if not await _answers(address, process.pid, START_TIMEOUT_S, process):
+        await _end(folder, process.pid, process, 1.0)
+        shutil.rmtree(socket.parent, ignore_errors=True)
+        raise StartFailed(
+            f"the store did not start: {_last_line(folder / 'server.log')}", hint=f"see {folder}/server.log"
+        )
+    return EmbeddedServer(folder, process.pid, address, False, program, owner, process)
+
+
+async def _spawn(
+    folder: Path, program: Path, address: Address, server_lock: IO[str]
+) -> asyncio.subprocess.Process:
     arguments = {
         "port": "0",
-        "unixsocket": str(socket),
+        "unixsocket": address.host,
         "unixsocketperm": "600",
         "dir": str(folder),
         "logfile": str(folder / "server.log"),
@@ -142,19 +184,11 @@ async def _start(folder: Path, program: Path, owner: IO[str], server_lock: IO[st
         start_new_session=True,
         pass_fds=(server_lock.fileno(),),
     )
-    address = Address(str(socket), 0)
     _write_note(folder, process.pid, address)
-    server = EmbeddedServer(folder, process.pid, address, False, owner, process)
-    if not await _answers(address, process.pid, START_TIMEOUT_S, process):
-        await _end(process.pid, process, 1.0)
-        shutil.rmtree(socket.parent, ignore_errors=True)
-        raise StartFailed(
-            f"the store did not start: {_last_line(folder / 'server.log')}", hint=f"see {folder}/server.log"
-        )
-    return server
+    return process
 
 
-async def _adopt(folder: Path, owner: IO[str]) -> EmbeddedServer | None:
+async def _adopt(folder: Path, program: Path, owner: IO[str]) -> EmbeddedServer | None:
     """The server that a former owner left running, or None after ending one that does not answer."""
     note = _read_note(folder)
     if note is None:
@@ -165,8 +199,8 @@ async def _adopt(folder: Path, owner: IO[str]) -> EmbeddedServer | None:
     pid, socket = note
     address = Address(socket, 0)
     if await _answers(address, pid, ATTACH_TIMEOUT_S):
-        return EmbeddedServer(folder, pid, address, True, owner)
-    await _end(pid, None, STOP_TIMEOUT_S)
+        return EmbeddedServer(folder, pid, address, True, program, owner)
+    await _end(folder, pid, None, STOP_TIMEOUT_S)
     shutil.rmtree(Path(socket).parent, ignore_errors=True)
     return None
 
@@ -190,25 +224,23 @@ async def _answers(
     return False
 
 
-async def _end(pid: int, process: asyncio.subprocess.Process | None, timeout_s: float) -> None:
+async def _end(folder: Path, pid: int, process: asyncio.subprocess.Process | None, timeout_s: float) -> None:
     for ending in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, ending)
-        deadline = asyncio.get_running_loop().time() + timeout_s
-        while asyncio.get_running_loop().time() < deadline:
-            if process is not None and process.returncode is not None:
-                return
-            if process is None and not _is_alive(pid):
-                return
-            await asyncio.sleep(0.01)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_ended(folder, process), timeout_s)
+            return
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+async def _ended(folder: Path, process: asyncio.subprocess.Process | None) -> None:
+    """Return when the server is gone. One that we adopted is not our child: its lock tells."""
+    if process is not None:
+        await process.wait()
+        return
+    while (lock := _lock(folder / "server.lock")) is None:  # noqa: ASYNC110 — nothing could set an event
+        await asyncio.sleep(0.05)
+    lock.close()
 
 
 def _make_private(folder: Path) -> None:

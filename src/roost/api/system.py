@@ -1,0 +1,49 @@
+"""Health and state of one Roost process."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from roost.api import Message
+
+
+class Health(Message):
+    """The process runs and its event loop turns."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Ready(Message):
+    """Requests can be served."""
+
+    store_latency_ms: float
+    status: Literal["ready"] = "ready"
+
+
+class StoreNode(Message):
+    name: str
+    connected: bool
+    why_down: str
+    in_flight: int
+    waiting: int
+    reconnects: int
+    timeouts: int
+    unknown_outcomes: int
+
+
+class StoreStatus(Message):
+    url: str
+    """Without its password."""
+    shape: str
+    server: str
+    latency_ms: float
+    nodes: list[StoreNode]
+
+
+class Status(Message):
+    version: str
+    profile: str
+    roles: list[str]
+    started_at: str
+    pid: int
+    store: StoreStatus

@@ -1,0 +1,187 @@
+"""The verbs of `roost`. Each parses its flags, calls one function, and prints."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from roost.core.errors import InvalidInput
+from roost.settings import PROFILES, Loaded, Settings, example
+from roost.version import __version__
+
+app = typer.Typer(
+    name="roost",
+    help="A session control plane for stateful servers: who may enter, where each user lives.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Store = Annotated[
+    str | None,
+    typer.Option(help="Store URL: embedded:, redis://host, redis+sentinel://…", show_default=False),
+]
+Data = Annotated[Path | None, typer.Option(help="Data folder.", show_default="~/.local/state/roost")]
+Port = Annotated[int | None, typer.Option(help="Port of the gateway.", show_default="8400")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
+Profile = Annotated[str | None, typer.Option(help=f"One of {', '.join(PROFILES)}.", show_default="dev")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Url = Annotated[str | None, typer.Option(help="Gateway to ask.", show_default="the running `roost up`")]
+
+
+def _load(**flags: Any) -> Loaded:
+    named = {name.replace("__", "."): value for name, value in flags.items()}
+    return Loaded.load({name: str(v) if isinstance(v, Path) else v for name, v in named.items()})
+
+
+def _start(**flags: Any) -> Settings:
+    from roost.logs import start_logging
+
+    settings = _load(**flags).settings
+    start_logging(settings.log_level, settings.log_format)
+    return settings
+
+
+@app.command(
+    epilog="Examples:  roost up   ·   roost up --port 9000 --data ./state   ·   roost up --store redis://127.0.0.1"
+)
+def up(
+    store: Store = None,
+    data: Data = None,
+    port: Port = None,
+    host: Host = None,
+    profile: Profile = None,
+    config: Config = None,
+    without: Annotated[list[str] | None, typer.Option(help="Leave a role out; may be repeated.")] = None,
+) -> None:
+    """Run everything on this machine, with a store of its own unless --store names one."""
+    from roost.cli import up as running
+
+    left_out = tuple(without or ())
+    if unknown := set(left_out) - set(running.ROLES):
+        raise InvalidInput(
+            f"no role {', '.join(sorted(unknown))}", hint=f"roles are: {', '.join(running.ROLES)}"
+        )
+    settings = _start(
+        store=store, data=data, gateway__port=port, gateway__host=host, profile=profile, config=config
+    )
+    running.run(running.up(settings, left_out))
+
+
+@app.command(
+    epilog="Example:  roost gateway --store redis+sentinel://s1,s2,s3/main --profile lan --host 0.0.0.0"
+)
+def gateway(
+    store: Store = None,
+    data: Data = None,
+    port: Port = None,
+    host: Host = None,
+    profile: Profile = None,
+    config: Config = None,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for a store that is away.")] = 30.0,
+) -> None:
+    """Run one HTTP gateway; any number of them share a store."""
+    from roost.cli import up as running
+
+    settings = _start(
+        store=store, data=data, gateway__port=port, gateway__host=host, profile=profile, config=config
+    )
+    running.run(running.gateway(settings, wait))
+
+
+@app.command(epilog="Examples:  roost status   ·   roost status --json --url http://10.0.0.5:8400")
+def status(url: Url = None, data: Data = None, json: Json = False) -> None:
+    """Show the state of a running gateway and its store."""
+    from roost.api.system import Status
+    from roost.cli import client, output
+
+    settings = _load(url=url, data=data).settings
+    found: Status = client.get(settings, "/admin/v1/status", Status)
+    if json:
+        output.print_json(found)
+        return
+    print(
+        f"roost {found.version} at {client.gateway_url(settings)}, profile {found.profile}, pid {found.pid}"
+    )
+    print(f"roles {', '.join(found.roles)}, since {found.started_at}")
+    print(
+        f"store {found.store.server} at {found.store.url} ({found.store.shape}), {found.store.latency_ms:g} ms"
+    )
+    output.print_table(
+        ("node", "state", "in flight", "waiting", "reconnects", "timeouts"),
+        [
+            (
+                node.name,
+                "connected" if node.connected else f"away: {node.why_down}",
+                *map(str, (node.in_flight, node.waiting, node.reconnects, node.timeouts)),
+            )
+            for node in found.store.nodes
+        ],
+    )
+
+
+@app.command(
+    epilog="Examples:  roost doctor   ·   roost doctor --store redis://10.0.0.7 --profile lan --json"
+)
+def doctor(
+    store: Store = None,
+    data: Data = None,
+    port: Port = None,
+    profile: Profile = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Look at everything that Roost depends on and say what to do. Exit code 1 if something is broken."""
+    from roost.cli import doctor as examination
+    from roost.cli import output
+    from roost.logs import start_logging
+
+    settings = _load(store=store, data=data, gateway__port=port, profile=profile, config=config).settings
+    start_logging("error", settings.log_format)
+    findings = asyncio.run(examination.examine(settings))
+    if json:
+        output.print_json(findings)
+    else:
+        marks = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "fail": "[red]FAIL[/]"}
+        rows = [(marks[f.state], f.what, f.found, "" if f.state == "ok" else f.advice) for f in findings]
+        output.print_table(("", "what", "found", "what to do"), rows)
+    if any(finding.state == "fail" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Examples:  roost config   ·   roost config --example > roost.toml   ·   roost config --json"
+)
+def config(
+    file: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with settings.", show_default=False)
+    ] = None,
+    show_example: Annotated[bool, typer.Option("--example", help="Print a commented TOML file.")] = False,
+    json: Json = False,
+) -> None:
+    """Print the effective settings and where each comes from; secrets are masked."""
+    from roost.cli import output
+
+    if show_example:
+        print(example(), end="")
+        return
+    rows = list(_load(config=file).rows())
+    if json:
+        output.print_json([{"name": name, "value": value, "origin": origin} for name, value, origin in rows])
+    else:
+        output.print_table(("setting", "value", "from"), rows)
+
+
+@app.command()
+def version(json: Json = False) -> None:
+    """Print the version."""
+    from roost.cli import output
+
+    if json:
+        output.print_json({"version": __version__})
+    else:
+        print(f"roost {__version__}")

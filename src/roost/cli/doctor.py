@@ -1,0 +1,77 @@
+"""`roost doctor`: look at everything that a start depends on, and say what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+
+from roost.app import open_platform
+from roost.core.errors import RoostError, StoreUnavailable
+from roost.gateway.ports import holder_of
+from roost.settings import Settings
+from roost.store.inspect import Finding, inspect_store
+from roost.store.topology.embedded import find_server_binary, running_address
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Every finding; a store that is away is one of them, not an error."""
+    findings = [_python(), _data_folder(settings), await _port(settings)]
+    if settings.store_url.shape == "embedded":
+        binary, running = _binary(settings), await _runs(settings)
+        findings.append(binary)
+        if not running:
+            not_running = Finding("store", "ok", "embedded, not running now; `roost up` starts it")
+            return [*findings, not_running]
+    try:
+        async with open_platform(settings, attach=True) as opened:
+            url = str(settings.store_url)
+            findings.append(Finding("store", "ok", f"{url} ({opened.store.topology.shape}) answers"))
+            findings += await inspect_store(opened.store)
+    except RoostError as error:
+        away = isinstance(error, StoreUnavailable)
+        advice = "check that a server runs there and that --store is right" if away else error.hint
+        findings.append(Finding("store", "fail", error.message, advice))
+    return findings
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Finding("python", "ok", found)
+
+
+def _data_folder(settings: Settings) -> Finding:
+    folder = settings.data
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(
+            "data folder", "fail", f"{folder} cannot be written", "correct permissions or name another --data"
+        )
+    return Finding("data folder", "ok", str(folder) + ("" if folder.exists() else " (will be made)"))
+
+
+async def _port(settings: Settings) -> Finding:
+    host, port = settings.gateway.host, settings.gateway.port
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if holder_of(port).startswith(("roost", "python")):
+                return Finding("port", "ok", f"{port} is in use by {holder_of(port)}")
+            advice = "stop it, or choose another with --port"
+            return Finding("port", "warn", f"{port}: {error.strerror}, {holder_of(port)}", advice)
+    return Finding("port", "ok", f"{port} is free")
+
+
+def _binary(settings: Settings) -> Finding:
+    try:
+        return Finding("store program", "ok", str(find_server_binary(settings.embedded.binary)))
+    except RoostError as error:
+        return Finding("store program", "fail", error.message, error.hint)
+
+
+async def _runs(settings: Settings) -> bool:
+    return await running_address(settings.store_url.folder or settings.store_folder) is not None

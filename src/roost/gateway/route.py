@@ -1,0 +1,207 @@
+"""One typed table of routes drives routing, validation, the OpenAPI document and the metrics.
+
+A handler gets a `Request` whose query and body are already of the declared types, and returns the
+declared reply. Everything around it (token, limits, errors, request id, counters) is done once, here,
+in one function per route: a chain of middleware would cost a third of the throughput.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_origin
+
+import msgspec
+from aiohttp import web
+
+from roost.api import Message
+from roost.app import Platform
+from roost.core.errors import InvalidInput, RoostError
+from roost.core.histogram import Histogram
+from roost.gateway.auth import Scope, Tokens
+from roost.gateway.errors import INTERNAL, RETRY_AFTER_S, BodyTooLarge, MethodNotAllowed, render
+
+log = logging.getLogger("roost.gateway")
+
+DRAIN_BYTES = 4 * 1024 * 1024
+DRAIN_S = 2.0
+"""How much, and for how long, of a body that is too large is read, so that its sender can read the answer."""
+
+_JSON = "application/json"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a handler works on. `query` and `body` are of the types that its route declares."""
+
+    platform: Platform
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+    http: web.Request
+    request_id: str
+
+
+Handler = Callable[[Request], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    scope: Scope | None = None
+    """What the token must allow; None: everybody may call it."""
+    open_in_dev: bool = False
+    query: type[Message] | None = None
+    body: type[Message] | None = None
+    reply: type[Message] | None = None
+    """None: the handler renders its own response, or there is nothing to say (204)."""
+    status: int = 200
+    errors: tuple[type[BaseException], ...] = ()
+    """What it can be refused with, beyond what every route can."""
+    content_type: str = _JSON
+
+
+@dataclass(slots=True)
+class RouteStats:
+    latency: Histogram = field(default_factory=Histogram)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+
+class RequestIds:
+    """The caller's id where it is a sane one, else one of ours: a random start and a count."""
+
+    def __init__(self) -> None:
+        self._start = secrets.token_hex(4)
+        self._count = itertools.count(1)
+
+    def of(self, headers: Mapping[str, str]) -> str:
+        given = headers.get("X-Request-Id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given
+        return f"{self._start}-{next(self._count):x}"
+
+
+def adapt(
+    route: Route, platform: Platform, tokens: Tokens, ids: RequestIds, stats: RouteStats
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """The aiohttp handler of a route."""
+    guarded = route.scope is not None and not (route.open_in_dev and platform.settings.is_dev())
+    limit = platform.settings.gateway.body_limit_bytes
+    encode = msgspec.json.Encoder().encode
+
+    async def handle(http: web.Request) -> web.StreamResponse:
+        started = time.perf_counter()
+        request_id = ids.of(http.headers)
+        response: web.StreamResponse
+        try:
+            if guarded:
+                assert route.scope is not None
+                tokens.check(http.headers, route.scope)
+            query = _query(route.query, http) if route.query is not None else None
+            body, warnings = await _body(route.body, http, limit) if route.body is not None else (None, ())
+            answer = await route.handler(Request(platform, http.match_info, query, body, http, request_id))
+            if isinstance(answer, web.StreamResponse):
+                response = answer
+            elif answer is None:
+                response = web.Response(status=204)
+            else:
+                payload = encode(_with_warnings(answer, warnings) if warnings else answer)
+                response = web.Response(body=payload, status=route.status, content_type=_JSON)
+        except Exception as error:
+            response = _refusal(error, request_id, http)
+        if not response.prepared:
+            response.headers["X-Request-Id"] = request_id
+        stats.statuses[response.status] += 1
+        stats.latency.observe(time.perf_counter() - started)
+        return response
+
+    return handle
+
+
+def _query(wanted: type[Message], http: web.Request) -> Message:
+    fields = {f.encode_name: f for f in msgspec.structs.fields(wanted)}
+    values: dict[str, Any] = {}
+    for name, value in http.query.items():
+        declared = fields.get(name)
+        if declared is None:
+            raise InvalidInput(f"unknown query parameter {name!r}", hint=f"known here: {', '.join(fields)}")
+        if get_origin(declared.type) in (list, tuple):
+            values.setdefault(name, []).append(value)
+        else:
+            values[name] = value
+    return msgspec.convert(values, wanted, strict=False)
+
+
+async def _body(wanted: type[Message], http: web.Request, limit: int) -> tuple[Message, tuple[str, ...]]:
+    """The body in its type, and the names of fields that nobody here knows."""
+    raw = await read_body(http, limit)
+    body = msgspec.json.decode(raw, type=wanted)
+    given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    unknown = given.keys() - {f.encode_name for f in msgspec.structs.fields(wanted)}
+    return body, tuple(sorted(unknown))
+
+
+async def read_body(http: web.Request, limit: int) -> bytes:
+    """The whole body, or `BodyTooLarge` after a bounded part of the rest was read and thrown away."""
+    received = bytearray()
+    async for chunk in http.content.iter_any():
+        received += chunk
+        if len(received) > limit:
+            await _drain(http)
+            raise BodyTooLarge(f"the body is larger than {limit} bytes", hint="send less, or raise the limit")
+    return bytes(received)
+
+
+async def _drain(http: web.Request) -> None:
+    dropped = 0
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            async for chunk in http.content.iter_any():
+                dropped += len(chunk)
+                if dropped > DRAIN_BYTES:
+                    return
+    except TimeoutError:
+        pass
+
+
+def _with_warnings(answer: Any, unknown: tuple[str, ...]) -> dict[str, Any]:
+    return {**msgspec.to_builtins(answer), "warnings": [f"unknown field {name}" for name in unknown]}
+
+
+def _refusal(error: Exception, request_id: str, http: web.Request) -> web.Response:
+    row, body = render(error, request_id)
+    if row.status >= 500:
+        expected = isinstance(error, RoostError)
+        log.log(
+            logging.WARNING if expected else logging.ERROR,
+            "request failed",
+            exc_info=error if row is INTERNAL else None,
+            extra={
+                "request_id": request_id,
+                "method": http.method,
+                "path": http.path,
+                "code": row.code,
+                "reason": str(error),
+            },
+        )
+    response = web.Response(body=body, status=row.status, content_type=_JSON)
+    if row.status == 503:
+        response.headers["Retry-After"] = RETRY_AFTER_S
+    if row.status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="roost"'
+    if isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(error.allowed)
+    if row.status == 413:
+        response.force_close()
+    return response
