@@ -108,9 +108,8 @@ def status(url: Url = None, data: Data = None, json: Json = False) -> None:
         f"roost {found.version} at {client.gateway_url(settings)}, profile {found.profile}, pid {found.pid}"
     )
     print(f"roles {', '.join(found.roles)}, since {found.started_at}")
-    print(
-        f"store {found.store.server} at {found.store.url} ({found.store.shape}), {found.store.latency_ms:g} ms"
-    )
+    kept = found.store
+    print(f"store {kept.server} at {kept.url} ({kept.shape}), {kept.latency_ms:g} ms")
     output.print_table(
         ("node", "state", "in flight", "waiting", "reconnects", "timeouts"),
         [
@@ -119,7 +118,7 @@ def status(url: Url = None, data: Data = None, json: Json = False) -> None:
                 "connected" if node.connected else f"away: {node.why_down}",
                 *map(str, (node.in_flight, node.waiting, node.reconnects, node.timeouts)),
             )
-            for node in found.store.nodes
+            for node in kept.nodes
         ],
     )
 

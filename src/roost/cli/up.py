@@ -14,10 +14,11 @@ from typing import Any
 
 from roost.app import Platform, open_platform
 from roost.cli.client import describe_token
-from roost.core.errors import DataFolderInUse, StartFailed
+from roost.core.errors import DataFolderInUse
 from roost.gateway.server import bind, build_app, serve
 from roost.settings import Settings
 from roost.store.inspect import check_server
+from roost.store.topology.embedded import make_private
 
 log = logging.getLogger("roost.up")
 
@@ -42,6 +43,7 @@ async def up(settings: Settings, without: tuple[str, ...]) -> None:
     """Everything in one process, on a store of our own by default, until a signal comes."""
     roles = tuple(role for role in ROLES if role not in without)
     stop = _stop_signal()
+    make_private(settings.data)
     listener = bind(settings.gateway.host, settings.gateway.port) if "gateway" in roles else None
     async with contextlib.AsyncExitStack() as stack:
         if listener is not None:
@@ -101,16 +103,9 @@ def _announce(settings: Settings, url: str | None, platform: Platform) -> None:
 
 
 def _write_up_file(settings: Settings, url: str | None) -> None:
-    try:
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        content = json.dumps({"url": url, "pid": os.getpid()})
-        fresh = settings.up_file.with_suffix(".new")
-        fresh.write_text(content, encoding="utf-8")
-        fresh.replace(settings.up_file)
-    except OSError as error:
-        raise StartFailed(
-            f"cannot write {settings.up_file}: {error.strerror}", hint="name another --data"
-        ) from None
+    fresh = settings.up_file.with_suffix(".new")
+    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
+    fresh.replace(settings.up_file)
 
 
 def _stop_signal() -> asyncio.Event:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import importlib.util
 import json
@@ -113,7 +114,7 @@ class EmbeddedServer:
 async def launch(folder: Path, binary: str = "") -> EmbeddedServer:
     """Own the folder and have its server running: the one that survived a crash, or a new one."""
     program = find_server_binary(binary)
-    _make_private(folder)
+    make_private(folder)
     owner = _lock(folder / "owner.lock")
     if owner is None:
         raise DataFolderInUse(
@@ -243,18 +244,17 @@ async def _ended(folder: Path, process: asyncio.subprocess.Process | None) -> No
     lock.close()
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
+    """Make sure that the folder is there and ours to write; one that we make is nobody else's to read."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        probe = folder / "owner.lock"
-        probe.touch(mode=0o600)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied", str(folder))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise StartFailed(
             f"cannot write to the data folder {folder}: {error.strerror}",
             hint="correct its permissions, or name another with --data",
-        ) from error
+        ) from None
 
 
 def _lock(path: Path) -> IO[str] | None:
