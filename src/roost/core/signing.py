@@ -56,13 +56,11 @@ def parse_keys(text: str) -> tuple[MasterKey, ...]:
         try:
             secret = b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidInput(f"key {position} ({kid}) is not valid base64") from None
+            raise InvalidInput(f"key {position} is not valid base64 after its kid") from None
         if len(secret) < MIN_KEY_BYTES:
-            raise InvalidInput(
-                f"key {position} ({kid}) has {len(secret)} bytes, at least {MIN_KEY_BYTES} are needed"
-            )
+            raise InvalidInput(f"key {position} has {len(secret)} bytes, at least {MIN_KEY_BYTES} are needed")
         if any(kid == other.kid for other in keys):
-            raise InvalidInput(f"key id {kid} is given twice")
+            raise InvalidInput(f"key {position} has the kid of an earlier key")
         keys.append(MasterKey(kid, secret))
     return tuple(keys)
 

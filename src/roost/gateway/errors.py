@@ -73,7 +73,8 @@ def render(error: BaseException, request_id: str) -> tuple[Row, bytes]:
     elif isinstance(error, e.RoostError):
         message, hint = error.message, error.hint
     else:
-        message, hint = str(error), _HINTS.get(type(error), "")
+        prefix = "the body is not JSON: " if row.code == "MALFORMED_JSON" else ""
+        message, hint = f"{prefix}{error}", _HINTS.get(type(error), "")
     if row.code == "STORE_REFUSED":
         message = "the store refused the operation"  # the server's own words may name keys
     detail = ErrorDetail(code=row.code, message=message, hint=hint, request_id=request_id)

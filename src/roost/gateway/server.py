@@ -78,8 +78,13 @@ def bind(host: str, port: int) -> socket.socket:
 async def serve(app: web.Application, listener: socket.socket) -> web.AppRunner:
     """Start answering on the socket; `await runner.cleanup()` ends it after a short grace."""
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S, auto_decompress=False
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=SHUTDOWN_GRACE_S,
+        lingering_time=SHUTDOWN_GRACE_S,
+        auto_decompress=False,
     )
     await runner.setup()
-    await web.SockSite(runner, listener, shutdown_timeout=SHUTDOWN_GRACE_S).start()
+    await web.SockSite(runner, listener).start()
     return runner

@@ -93,12 +93,17 @@ def parse_script(name: str, text: str, shared: Traversable) -> Contract:
     sections = _sections(name, header)
     includes = tuple(_INCLUDE.findall(body))
     functions = _expand(name, includes, shared)
+    keys = _parameters(name, sections["KEYS"], KEY_TYPES)
+    args = _parameters(name, sections["ARGV"], ARG_TYPES)
+    replies = _replies(name, sections["REPLY"])
+    _check_unique(name, [p.name for p in (*keys, *args)])
+    _check_unique(name, [reply.word for reply in replies])
     return Contract(
         name=name,
         purpose=" ".join(sections["PURPOSE"]).partition(". ")[0].rstrip("."),
-        keys=_parameters(name, sections["KEYS"], KEY_TYPES),
-        args=_parameters(name, sections["ARGV"], ARG_TYPES),
-        replies=_replies(name, sections["REPLY"]),
+        keys=keys,
+        args=args,
+        replies=replies,
         flags=_flags(name, sections["FLAGS"]),
         writes=shebang["flags"] != "no-writes",
         includes=includes,
@@ -164,6 +169,12 @@ def _replies(name: str, lines: list[str]) -> tuple[Reply, ...]:
                 raise ContractError(f"{name}: {kind!r} is none of {sorted(REPLY_TYPES)}: {line!r}")
         replies.append(Reply(found["word"], fields, found["meaning"] or ""))
     return tuple(replies)
+
+
+def _check_unique(name: str, words: list[str]) -> None:
+    """Callers fill parameters in by name, and replies are known by their word."""
+    if twice := [word for word in words if words.count(word) > 1]:
+        raise ContractError(f"{name}: {twice[0]} is given twice")
 
 
 def _flags(name: str, words: list[str]) -> frozenset[str]:

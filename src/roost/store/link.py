@@ -139,11 +139,14 @@ class Link:
         if not call.future.done():
             self.submit(call)
 
-    def withdraw(self) -> list[Call]:
-        """Give up the calls that were not sent, for somebody who knows a better link for them."""
-        calls = [*self._waiting, *(self._bulk.withdraw() if self._bulk else ())]
-        self._waiting.clear()
-        return calls
+    def withdraw(self, which: Callable[[Call], bool] = lambda call: True) -> list[Call]:
+        """Give up calls that were not sent, for somebody who knows a better link for them."""
+        calls: list[Call] = []
+        kept: deque[Call] = deque()
+        for call in self._waiting:
+            (calls if which(call) else kept).append(call)
+        self._waiting = kept
+        return calls + (self._bulk.withdraw(which) if self._bulk else [])
 
     # -- deadlines
 
@@ -338,9 +341,9 @@ class Link:
 
 
 def retry_later(call: Call, delay_s: float, submit: Callable[[Call], None], message: str) -> None:
-    """Send the call again after a pause, or refuse it with `message` if its time would be over by then."""
+    """Send the call again after a pause, or give up with `message` if its time would be over by then."""
     loop = call.future.get_loop()
     if loop.time() + delay_s >= call.deadline:
-        call.refuse(message)
+        call.fail(StoreUnavailable(f"not carried out within its time: {message}"))
     else:
         loop.call_later(delay_s, submit, call)

@@ -37,6 +37,7 @@ class Doorbells:
         self._rings: dict[bytes, Ring] = {}
         self._lines: dict[Address, _Line] = {}
         self._changed = asyncio.Event()
+        self._troubled = False
         self._keeper: asyncio.Task[None] | None = None
 
     def listen(self, channel: bytes, ring: Ring) -> Callable[[], None]:
@@ -67,12 +68,15 @@ class Doorbells:
             settled = await self._place()
             for line in self._lines.values():
                 line.ping()
-            if settled:
-                backoff.reset()
             try:
                 await asyncio.wait_for(self._changed.wait(), PING_INTERVAL_S if settled else backoff.next())
             except TimeoutError:
-                pass
+                if settled:
+                    backoff.reset()
+            if self._troubled:
+                # A node that takes the connection and refuses the channel must not be stormed.
+                self._troubled = False
+                await asyncio.sleep(backoff.next())
 
     async def _place(self) -> bool:
         """Put every channel on the line of its node; False if something is still to be done."""
@@ -114,6 +118,8 @@ class Doorbells:
 
     def rearrange(self) -> None:
         """A line was lost or a channel moved away: place the channels anew."""
+        self._topology.doubt()
+        self._troubled = True
         self._changed.set()
 
 
@@ -133,6 +139,7 @@ class _Line(asyncio.Protocol):
         self._reader = hiredis.Reader()
         self._channels: set[bytes] = set()
         self._pings_owed = 0
+        self._pinged_at = 0.0
 
     def have(self, channels: set[bytes]) -> None:
         self._send("SSUBSCRIBE", channels - self._channels)
@@ -140,8 +147,11 @@ class _Line(asyncio.Protocol):
         self._channels = set(channels)
 
     def ping(self) -> None:
-        self._pings_owed += 1
-        self._transport.write(pack(("PING",)))
+        now = asyncio.get_running_loop().time()
+        if now - self._pinged_at >= PING_INTERVAL_S:
+            self._pinged_at = now
+            self._pings_owed += 1
+            self._transport.write(pack(("PING",)))
 
     def is_dead(self) -> bool:
         return self._transport.is_closing() or self._pings_owed > 2

@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from roost.core.errors import InvalidInput
 
@@ -122,7 +123,7 @@ def parse_store_url(text: str) -> StoreUrl:
     if scheme not in _OPTIONS or not rest.startswith("//"):
         known = ", ".join(f"{name}://" for name in _OPTIONS)
         raise InvalidInput(f"store URL must begin with one of {known} or be embedded:")
-    parts = urlsplit(rest)
+    parts = _split(rest)
     options = _options(parts.query, _OPTIONS[scheme])
     user, _, hosts = parts.netloc.rpartition("@")
     url = StoreUrl("standalone", credentials=_credentials(user), db=_number(options.get("db", "0"), "db"))
@@ -149,6 +150,20 @@ def parse_store_url(text: str) -> StoreUrl:
     if len(seeds) > 1:
         raise InvalidInput("several hosts need redis+sentinel:// or redis+cluster://")
     return replace(url, seeds=seeds, db=_number(path, "db") if path else url.db)
+
+
+def _split(rest: str) -> SplitResult:
+    """The parts of the URL, if no part of a password can have slipped into another one."""
+    try:
+        parts = urlsplit(rest)
+    except ValueError:  # whose text repeats the URL
+        raise InvalidInput("store URL is malformed: check its brackets and letters") from None
+    if parts.fragment or "@" in parts.path + parts.query:
+        raise InvalidInput(
+            "store URL has # or @ after its host",
+            hint="write / ? # @ of a password as %2F %3F %23 %40",
+        )
+    return parts
 
 
 def _options(query: str, allowed: set[str]) -> dict[str, str]:
@@ -180,16 +195,19 @@ def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:
     return tuple(parse_address(host, default_port) for host in hosts.split(","))
 
 
-_HOST = re.compile(r"\[(?P<v6>[0-9A-Fa-f:.%]+)\](?::(?P<p6>\d+))?|(?P<host>[^\s:\[\]/]+)(?::(?P<port>\d+))?")
+_HOST = re.compile(
+    r"\[(?P<v6>[0-9A-Fa-f:.%]+)\](?::(?P<p6>\d{1,5}))?|(?P<host>[^\s:\[\]/]+)(?::(?P<port>\d{1,5}))?"
+)
 
 
 def parse_address(text: str, default_port: int) -> Address:
+    """Read one address. Its faults do not repeat it: a URL without a host has its password in this place."""
     found = _HOST.fullmatch(text)
     if not found:
-        raise InvalidInput(f"{text!r} is not host, host:port or [ipv6]:port")
+        raise InvalidInput("an address of the store is not host, host:port or [ipv6]:port")
     port = int(found["p6"] or found["port"] or default_port)
     if not 0 < port < 65536:
-        raise InvalidInput(f"port {port} of {text!r} is out of range")
+        raise InvalidInput("a port of the store is out of range: 1 to 65535")
     return Address(found["v6"] or found["host"], port)
 
 
@@ -200,4 +218,7 @@ def _number(text: str, what: str) -> int:
 
 
 def _is_loopback(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

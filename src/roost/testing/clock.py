@@ -20,7 +20,7 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
+        heapq.heappush(self._sleepers, (self._now + max(seconds, 0.0), next(self._order), future))
         await future
 
     async def advance(self, seconds: float) -> None:

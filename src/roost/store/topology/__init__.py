@@ -32,6 +32,9 @@ class Topology(Protocol):
     def address_for(self, key: bytes) -> Address | None:
         """Where the primary of this key listens; None while that is not known."""
 
+    def doubt(self) -> None:
+        """A node refused what it should own: find out soon whose it is."""
+
     async def close(self) -> None: ...
 
 

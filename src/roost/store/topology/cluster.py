@@ -55,7 +55,7 @@ class Cluster:
     def submit(self, call: Call) -> None:
         if call.future.done():
             return
-        owner = self._owners[slot_of(call.key)] if call.key is not None else next(iter(self._links), None)
+        owner = self._owner_of(call)
         if owner is None:
             self._refresh_now.set()
             retry_later(
@@ -63,6 +63,12 @@ class Cluster:
             )
         else:
             self._link(owner).submit(call)
+
+    def _owner_of(self, call: Call) -> Address | None:
+        if call.key is not None:
+            return self._owners[slot_of(call.key)]
+        up = (address for address, link in self._links.items() if link.connected)
+        return next(up, next(iter(self._links), None))
 
     def _policy(self, link: Link, call: Call, word: str, message: str) -> bool:
         if word == "MOVED":
@@ -100,6 +106,9 @@ class Cluster:
     def address_for(self, key: bytes) -> Address | None:
         return self._owners[slot_of(key)]
 
+    def doubt(self) -> None:
+        self._refresh_now.set()
+
     async def close(self) -> None:
         self._keeper.cancel()
         await asyncio.gather(self._keeper, return_exceptions=True)
@@ -108,17 +117,12 @@ class Cluster:
     def _link(self, address: Address) -> Link:
         link = self._links.get(address)
         if link is None:
-            link = Link(
-                str(address), lambda: self._connect(address), self._options, self._policy, self._trouble
-            )
+            link = Link(str(address), lambda: self._connect(address), self._options, self._policy, self.doubt)
             self._links[address] = link
         return link
 
     async def _connect(self, address: Address) -> Connection:
         return await dial(address, self.access, self._options.connect_timeout_s)
-
-    def _trouble(self) -> None:
-        self._refresh_now.set()
 
     # -- the map
 
@@ -146,11 +150,15 @@ class Cluster:
             log.info("node left the cluster map", extra={"node": str(address)})
             for call in await self._links.pop(address).retire():
                 self.submit(call)
-        for link in list(self._links.values()):
-            # A node that stays may have lost some slots: what still waits for it is sorted anew.
-            if not link.connected:
-                for call in link.withdraw():
-                    self.submit(call)
+        for address, link in list(self._links.items()):
+            for call in self._strays(address, link):
+                self.submit(call)
+
+    def _strays(self, address: Address, link: Link) -> list[Call]:
+        """What waits for a node that stays but is away, and by now belongs to another."""
+        if link.connected:
+            return []
+        return link.withdraw(lambda call: self._owner_of(call) != address)
 
     async def _learn(self) -> list[Address | None]:
         """Ask one node after the other, those that answer now first."""

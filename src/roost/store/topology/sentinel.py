@@ -58,6 +58,9 @@ class Sentinel:
     def address_for(self, key: bytes) -> Address | None:
         return self._primary
 
+    def doubt(self) -> None:
+        self._look_now.set()
+
     async def close(self) -> None:
         self._watcher.cancel()
         await asyncio.gather(self._watcher, return_exceptions=True)

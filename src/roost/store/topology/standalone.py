@@ -27,6 +27,9 @@ class Standalone:
     def address_for(self, key: bytes) -> Address | None:
         return self._address
 
+    def doubt(self) -> None:
+        pass  # there is only one node that it could be
+
     async def close(self) -> None:
         await self._link.close()
 
