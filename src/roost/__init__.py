@@ -1,0 +1,49 @@
+"""Roost: a session control plane for stateful servers.
+
+Names are loaded when they are first used: a game server that imports the SDK does not pay for the gateway.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from roost.version import __version__
+
+if TYPE_CHECKING:
+    from roost.app import Platform, open_platform
+    from roost.core.errors import (
+        Mistake,
+        OutcomeUnknown,
+        RoostError,
+        StartFailed,
+        StoreError,
+        StoreRefused,
+        StoreUnavailable,
+    )
+    from roost.settings import Settings
+
+__all__ = [  # noqa: RUF022 — grouped by subject
+    # running
+    "Platform",
+    "Settings",
+    "open_platform",
+    # errors
+    "Mistake",
+    "OutcomeUnknown",
+    "RoostError",
+    "StartFailed",
+    "StoreError",
+    "StoreRefused",
+    "StoreUnavailable",
+    # about
+    "__version__",
+]
+
+_HOMES = {"Platform": "roost.app", "open_platform": "roost.app", "Settings": "roost.settings"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'roost' has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, "roost.core.errors")), name)
