@@ -21,9 +21,14 @@ if TYPE_CHECKING:
         StoreRefused,
         StoreUnavailable,
     )
+    from roost.sdk.client import Client
+    from roost.sdk.connect import connect
     from roost.settings import Settings
 
 __all__ = [  # noqa: RUF022 — grouped by subject
+    # the client
+    "Client",
+    "connect",
     # running
     "Platform",
     "Settings",
@@ -40,7 +45,13 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "__version__",
 ]
 
-_HOMES = {"Platform": "roost.app", "open_platform": "roost.app", "Settings": "roost.settings"}
+_HOMES = {
+    "Client": "roost.sdk.client",
+    "connect": "roost.sdk.connect",
+    "Platform": "roost.app",
+    "Settings": "roost.settings",
+    "open_platform": "roost.app",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,16 +1,24 @@
-"""The composition root: who is built from what, and who hears of what.
+"""The composition root: who is built from what, and which loops run.
 
 A `Platform` is one running Roost inside a process. Nothing is global: two of them run side by side.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+from roost.core.errors import StoreError
+from roost.core.events import Gap
+from roost.discovery.probes import Prober
+from roost.discovery.reaper import Reaper
+from roost.discovery.service import Discovery
 from roost.settings import Settings
+from roost.store.keys import Keys
 from roost.store.store import Store
 
 
@@ -23,6 +31,28 @@ class Platform:
     roles: tuple[str, ...] = ()
     """Which roles run in this process, for `roost status`."""
     started_at: float = field(default_factory=time.time)
+    discovery: Discovery = field(init=False)
+    prober: Prober = field(init=False)
+    reaper: Reaper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.discovery = Discovery(self.store)
+        self.prober = Prober(allow_local=self.settings.is_dev())
+        self.reaper = Reaper(self.discovery, self.prober)
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """What a gateway or manager runs in the background."""
+        return [self.reaper.run(), self._follow_discovery()]
+
+    async def _follow_discovery(self) -> None:
+        """Keep one follower of the feed, so that lists may be served from memory."""
+        while True:
+            try:
+                async for entry in self.discovery.feed.follow(await self.discovery.feed.head()):
+                    if isinstance(entry, Gap):
+                        break
+            except StoreError:
+                await asyncio.sleep(1.0)
 
 
 @asynccontextmanager
@@ -31,19 +61,25 @@ async def open_platform(
 ) -> AsyncIterator[Platform]:
     """A platform on the store that the settings name; everything is closed, the store last, on the way out.
 
-    `attach` and `wait_s` are those of `Store.open`.
+    `attach` and `wait_s` are those of `Store.open`. The loops run if the process has a role.
     """
     store = await Store.open(
         settings.store_url,
         options=settings.link.options(),
-        namespace=settings.namespace,
+        keys=Keys(settings.namespace, settings.discovery.key_prefix),
         client_name=f"roost-{'-'.join(roles) or 'tool'}",
         folder=settings.store_folder,
         attach=attach,
         binary=settings.embedded.binary,
         wait_s=wait_s,
     )
+    tasks: list[asyncio.Task[None]] = []
     try:
-        yield Platform(settings, store, roles)
+        platform = Platform(settings, store, roles)
+        tasks = [asyncio.create_task(loop) for loop in (platform.loops() if roles else ())]
+        yield platform
     finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await store.close()

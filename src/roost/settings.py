@@ -8,6 +8,7 @@ the TOML file that `ROOST_CONFIG` names, the default. Nested settings have two u
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from roost.core.errors import InvalidInput, InvalidSettings, RoostError
-from roost.core.ids import check_name
+from roost.core.ids import check_id, check_name
 from roost.core.signing import parse_keys
 from roost.store.link import LinkOptions
 from roost.store.url import StoreUrl, parse_store_url
@@ -28,6 +29,8 @@ MIN_TOKEN_CHARS = 16
 
 _NO_FOLDER = Path()
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 
 def _setting(default: Any, doc: str, *, secret: bool = False, choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"doc": doc, "secret": secret, "choices": choices})
@@ -37,6 +40,9 @@ def _setting(default: Any, doc: str, *, secret: bool = False, choices: tuple[str
 class GatewaySettings:
     host: str = _setting("127.0.0.1", "Address to listen on. Profile dev allows loopback only.")
     port: int = _setting(8400, "Port to listen on.")
+    trusted_proxies: str = _setting(
+        "", "Networks of load balancers whose X-Forwarded-For is believed: 10.0.0.0/8,192.168.1.7."
+    )
     body_limit_bytes: int = _setting(
         262_144,
         "Largest request body; a larger one is answered with 413 after a bounded part of it was read.",
@@ -60,6 +66,11 @@ class LinkSettings:
             self.max_inflight,
             self.max_waiting,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverySettings:
+    key_prefix: str = _setting("service:", "Stands before the keys of discovery, after the namespace.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class Settings:
     log_format: str = _setting("auto", "auto: human in a terminal, JSON otherwise.", choices=LOG_FORMATS)
     gateway: GatewaySettings = GatewaySettings()
     link: LinkSettings = LinkSettings()
+    discovery: DiscoverySettings = DiscoverySettings()
     embedded: EmbeddedSettings = EmbeddedSettings()
 
     @property
@@ -134,7 +146,7 @@ class Loaded:
         """Collect and check; `InvalidSettings` lists every fault. Flags are named like `gateway.port`."""
         environ = os.environ if environ is None else environ
         faults: list[str] = []
-        found: dict[str, tuple[Any, str]] = {"data": (_default_data(environ), "default")}
+        found: dict[str, tuple[Any, str]] = {"data": (default_data_folder(environ), "default")}
         flags = {name: value for name, value in (flags or {}).items() if value is not None}
         config = str(flags.get("config") or environ.get("ROOST_CONFIG", ""))
         found |= _from_file(config, faults) if config else {}
@@ -163,6 +175,8 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
     url = _checked(faults, "store", parse_store_url, settings.store)
     if settings.namespace:
         _checked(faults, "namespace", check_name, settings.namespace, "it")
+    _checked(faults, "discovery.key_prefix", check_id, settings.discovery.key_prefix, "it")
+    _checked(faults, "gateway.trusted_proxies", parse_networks, settings.gateway.trusted_proxies)
     for name in ("queue_keys", "ticket_keys"):
         if value_of(settings, name):
             _checked(faults, name, parse_keys, value_of(settings, name))
@@ -194,6 +208,16 @@ def _dev_faults(settings: Settings, url: StoreUrl | None) -> list[str]:
     return faults
 
 
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """The networks in a comma-separated list."""
+    try:
+        return tuple(
+            ipaddress.ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip()
+        )
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
+
+
 def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
@@ -206,7 +230,12 @@ def _checked(faults: list[str], name: str, check: Any, *args: Any) -> Any:
 
 
 def _sections() -> dict[str, type[Any]]:
-    return {"gateway": GatewaySettings, "link": LinkSettings, "embedded": EmbeddedSettings}
+    return {
+        "gateway": GatewaySettings,
+        "link": LinkSettings,
+        "discovery": DiscoverySettings,
+        "embedded": EmbeddedSettings,
+    }
 
 
 def _all_names() -> tuple[str, ...]:
@@ -322,9 +351,19 @@ def _assembled(values: Mapping[str, Any]) -> Settings:
     return Settings(**{name: value for name, value in values.items() if "." not in name}, **nested)
 
 
-def _default_data(environ: Mapping[str, str]) -> Path:
-    state = environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state) / "roost"
+def default_data_folder(environ: Mapping[str, str] | None = None) -> Path:
+    environ = os.environ if environ is None else environ
+    named = environ.get("ROOST_DATA") or str(
+        Path(environ.get("XDG_STATE_HOME") or "~/.local/state") / "roost"
+    )
+    return Path(named).expanduser().absolute()
+
+
+def client_defaults(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """(url, token) for a client that was given none."""
+    environ = os.environ if environ is None else environ
+    url = environ.get("ROOST_URL") or environ.get("REDIS_URL") or "http://127.0.0.1:8400"
+    return url, environ.get("ROOST_API_TOKEN", "")
 
 
 _DEFAULTS = Settings()

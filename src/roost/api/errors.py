@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roost.api import Message
+from roost.core import errors as e
 
 
 class ErrorDetail(Message):
@@ -17,3 +18,32 @@ class ErrorDetail(Message):
 
 class ErrorReply(Message):
     error: ErrorDetail
+
+
+CLASSES: dict[str, type[e.RoostError]] = {
+    "INVALID_ID": e.InvalidId,
+    "INVALID_INPUT": e.InvalidInput,
+    "MALFORMED_JSON": e.InvalidInput,
+    "BODY_TOO_LARGE": e.InvalidInput,
+    "TOKEN_REFUSED": e.TokenRefused,
+    "UNAUTHENTICATED": e.NotAuthenticated,
+    "FORBIDDEN": e.Forbidden,
+    "NOT_FOUND": e.InvalidInput,
+    "METHOD_NOT_ALLOWED": e.InvalidInput,
+    "UNKNOWN": e.UnknownInstance,
+    "FENCED": e.FencedInstance,
+    "SERVER_ID_TAKEN": e.ServerIdTaken,
+    "REMOVED": e.RemovedInstance,
+    "STORE_OVERLOADED": e.StoreOverloaded,
+    "STORE_AWAY": e.StoreUnavailable,
+    "STORE_FULL": e.StoreFull,
+    "STORE_ACCESS_DENIED": e.StoreAccessDenied,
+    "STORE_REFUSED": e.StoreRefused,
+    "OUTCOME_UNKNOWN": e.OutcomeUnknown,
+    "INTERNAL": e.StoreRefused,
+}
+"""What each code means to a client: the same class that a direct call would have raised."""
+
+
+def error_of(detail: ErrorDetail) -> e.RoostError:
+    return CLASSES.get(detail.code, e.RoostError)(detail.message, hint=detail.hint)

@@ -7,7 +7,12 @@
     │   ├── InvalidSettings
     │   ├── TokenRefused
     │   ├── NotAuthenticated
-    │   └── Forbidden
+    │   ├── Forbidden
+    │   └── InstanceRefused     what discovery says to an instance; each says what the instance may do
+    │       ├── UnknownInstance     register again
+    │       ├── RemovedInstance     do not come back by yourself
+    │       ├── FencedInstance      a later life took over: stop
+    │       └── ServerIdTaken       wait until the other is gone, or take another id
     ├── StoreError
     │   ├── StoreUnavailable    nothing was done, or doing it again is harmless: try later
     │   │   └── StoreOverloaded
@@ -83,6 +88,34 @@ class NotAuthenticated(Mistake):
 
 class Forbidden(Mistake):
     """The token does not carry the scope that this needs."""
+
+
+class InstanceRefused(Mistake):
+    """Discovery refuses this instance."""
+
+
+class UnknownInstance(InstanceRefused):
+    """Nobody knows this instance."""
+
+    hint = "register it (again); `roost instances list` shows who is there"
+
+
+class RemovedInstance(InstanceRefused):
+    """This instance was removed on purpose."""
+
+    hint = "it does not come back by itself; register it anew if it should"
+
+
+class FencedInstance(InstanceRefused):
+    """A later life of this instance is registered."""
+
+    hint = "stop this one: another process took its id"
+
+
+class ServerIdTaken(InstanceRefused):
+    """Another live instance of this type bears this server id."""
+
+    hint = "wait until its lease is over, stop it, or choose another serverId"
 
 
 class StoreError(RoostError):

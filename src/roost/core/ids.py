@@ -7,6 +7,8 @@ endless id would be paid for in every key. So they are refused where they enter,
 from __future__ import annotations
 
 import re
+import secrets
+import time
 from typing import NewType
 
 from roost.core.errors import InvalidId
@@ -48,3 +50,16 @@ def check_scope(text: str) -> Scope:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+InstanceId = NewType("InstanceId", str)
+"""One process, from its registration to its end. A ULID unless its owner chose another id."""
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_ulid(now_ms: int | None = None, entropy: bytes | None = None) -> InstanceId:
+    """26 characters that sort by time: 48 bits of milliseconds and 80 random bits."""
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    number = (now_ms << 80) | int.from_bytes(secrets.token_bytes(10) if entropy is None else entropy, "big")
+    return InstanceId("".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)))

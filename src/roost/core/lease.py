@@ -4,7 +4,10 @@ The store's side is `store/lua/lease_*.lua`. This is the holder's side: how long
 the store told it. The store measures a lease in lease time, which runs only while somebody looks and
 may jump by at most `MAX_STEP_MS` when the server's clock is stepped; the holder measures by its own
 monotonic clock, from before the request left, and stops `MAX_STEP_MS` early. So the holder has always
-stopped when the store lets go, whatever either clock does.
+stopped when the store lets go, also when the server's clock is stepped meanwhile.
+
+NB: that holds for one step forward in the life of a lease. A clock that goes forward, back and forward
+again within it takes `MAX_STEP_MS` each time; then the epoch alone tells the late holder from the new one.
 """
 
 from __future__ import annotations

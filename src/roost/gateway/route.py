@@ -22,10 +22,11 @@ import msgspec
 from aiohttp import web
 
 from roost.api import Message
+from roost.api.tokens import Scope
 from roost.app import Platform
 from roost.core.errors import InvalidInput, RoostError
 from roost.core.histogram import Histogram
-from roost.gateway.auth import Scope, Tokens
+from roost.gateway.auth import Tokens
 from roost.gateway.errors import INTERNAL, RETRY_AFTER_S, BodyTooLarge, MethodNotAllowed, render
 
 log = logging.getLogger("roost.gateway")
@@ -107,7 +108,7 @@ def adapt(
         try:
             if guarded:
                 assert route.scope is not None
-                tokens.check(http.headers, route.scope)
+                await tokens.check(http.headers, route.scope)
             query = _query(route.query, http) if route.query is not None else None
             body, warnings = await _body(route.body, http, limit) if route.body is not None else (None, ())
             answer = await route.handler(Request(platform, http.match_info, query, body, http, request_id))

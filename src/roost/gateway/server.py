@@ -15,7 +15,9 @@ from roost.gateway.auth import Tokens, root_token
 from roost.gateway.errors import MethodNotAllowed, NotFound
 from roost.gateway.ports import holder_of
 from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats, adapt
+from roost.gateway.routes.discovery import discovery_routes
 from roost.gateway.routes.system import system_routes
+from roost.gateway.routes.tokens import token_routes
 
 SHUTDOWN_GRACE_S = 1.0
 
@@ -23,9 +25,15 @@ SHUTDOWN_GRACE_S = 1.0
 def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Application:
     """Every route of this gateway, each behind its own adapter."""
     stats: dict[Route, RouteStats] = {}
-    for route in (*system_routes(platform, stats), *more_routes):
+    tokens, ids = Tokens(root_token(platform.settings), platform.store), RequestIds()
+    routes = [
+        *system_routes(platform, stats),
+        *token_routes(tokens),
+        *discovery_routes(platform),
+        *more_routes,
+    ]
+    for route in routes:
         stats[route] = RouteStats()
-    tokens, ids = Tokens(root_token(platform.settings)), RequestIds()
     app = web.Application()
     for route, counts in stats.items():
         handler = adapt(route, platform, tokens, ids, counts)

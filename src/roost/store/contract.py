@@ -82,8 +82,8 @@ class Contract:
         return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
 
-def parse_script(name: str, text: str, shared: Traversable) -> Contract:
-    """Read one script; its includes are found in the folder `shared`."""
+def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
+    """Read one script; its includes are looked for in the folders, in this order."""
     lines = text.splitlines()
     shebang = _SHEBANG.fullmatch(lines[0]) if lines else None
     if shebang is None:
@@ -92,7 +92,7 @@ def parse_script(name: str, text: str, shared: Traversable) -> Contract:
     body = "\n".join(lines[1 + len(header) :]).strip() + "\n"
     sections = _sections(name, header)
     includes = tuple(_INCLUDE.findall(body))
-    functions = _expand(name, includes, shared)
+    functions = _expand(name, includes, folders)
     keys = _parameters(name, sections["KEYS"], KEY_TYPES)
     args = _parameters(name, sections["ARGV"], ARG_TYPES)
     replies = _replies(name, sections["REPLY"])
@@ -183,16 +183,17 @@ def _flags(name: str, words: list[str]) -> frozenset[str]:
     return frozenset(words)
 
 
-def _expand(name: str, includes: tuple[str, ...], shared: Traversable) -> list[str]:
+def _expand(name: str, includes: tuple[str, ...], folders: tuple[Traversable, ...]) -> list[str]:
     """The included functions, each once, what they need themselves before them."""
     done: dict[str, str] = {}
 
     def add(include: str) -> None:
-        file = shared.joinpath(f"{include}.lua")
         if include in done:
             return
-        if not file.is_file():
-            raise ContractError(f"{name}: no shared function {include}.lua")
+        files = (folder.joinpath(f"{include}.lua") for folder in folders)
+        file = next((file for file in files if file.is_file()), None)
+        if file is None:
+            raise ContractError(f"{name}: no function file {include}.lua")
         text = file.read_text(encoding="utf-8")
         for inner in _INCLUDE.findall(text):
             add(inner)

@@ -48,6 +48,11 @@ class Feed:
         self._follower: asyncio.Task[None] | None = None
         self._looks = 0
 
+    @property
+    def seen(self) -> Mark | None:
+        """How far the follower has read; None while nobody follows."""
+        return self._mark if self._readers else None
+
     async def head(self) -> Mark:
         """The newest point of the history; a snapshot script that reads it itself is atomic, this is not."""
         reply = await self._store.call(
@@ -123,7 +128,8 @@ class Feed:
                 if await self._look():
                     continue
                 try:
-                    await asyncio.wait_for(self._rung.wait(), jittered(LOOK_INTERVAL_S, 0.2))
+                    async with asyncio.timeout(jittered(LOOK_INTERVAL_S, 0.2)):
+                        await self._rung.wait()
                 except TimeoutError:
                     pass
         finally:

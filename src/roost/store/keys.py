@@ -10,9 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NewType
 
-from roost.core.ids import Scope, check_name, check_scope
+from roost.core.ids import Scope, check_id, check_name, check_scope
 
 Key = NewType("Key", bytes)
+SdPart = Literal[
+    "meta", "index", "leases", "names", "gone", "services", "overrides", "records", "beats", "history"
+]
+SD_PREFIXES = ("records", "beats", "history")
 KeyType = Literal["string", "hash", "set", "zset", "stream", "list", "channel"]
 
 
@@ -30,6 +34,7 @@ class KeyFamily:
 
 
 CATALOGUE = (
+    KeyFamily("roost:tokens", "hash", "", "id → name, scopes, digest and time of an API token, JSON"),
     KeyFamily(
         "roost:format", "string", "", "Number of the data format; checked before anything else is read"
     ),
@@ -52,17 +57,78 @@ CATALOGUE = (
         "Shard channel that rings when the feed has grown",
         "`pvp:server:events`; the Kafka/SQS/BullMQ brokers",
     ),
+    KeyFamily("service:meta:{sd}", "hash", "sd", "Lease clock of discovery, and the last life given"),
+    KeyFamily(
+        "service:index:{sd}",
+        "hash",
+        "sd",
+        "instanceId → place, life, nonce, name, ttl, capacity; an id that is not here does not exist",
+        "`pvp:servers`",
+    ),
+    KeyFamily(
+        "service:leases:{sd}",
+        "zset",
+        "sd",
+        "instanceId → lease time at which its silence makes it suspect",
+        "the TTL of `service:instance:{instanceId}` and `pvp:server:{server_id}`",
+    ),
+    KeyFamily(
+        "service:names:{sd}", "hash", "sd", "type:serverId → instanceId of the live instance that bears it"
+    ),
+    KeyFamily(
+        "service:gone:{sd}",
+        "hash",
+        "sd",
+        "instanceId → tombstone: cause, life, time, place; kept for an hour",
+    ),
+    KeyFamily("service:services:{sd}", "set", "sd", "Places (type:group) with live instances"),
+    KeyFamily(
+        "service:overrides:{sd}",
+        "hash",
+        "sd",
+        "type:serverId or instanceId → what the operator ordered, JSON",
+    ),
+    KeyFamily(
+        "service:records:{sd}:<type>:<group>",
+        "hash",
+        "sd",
+        "instanceId → what it registered, JSON",
+        "`service:instance:{instanceId}`, `service:group:{type}:{group}`, `pvp:server:{server_id}`",
+    ),
+    KeyFamily(
+        "service:beats:{sd}:<type>:<group>",
+        "hash",
+        "sd",
+        "instanceId → its last beat: status, load, time, performance, JSON",
+        "`lastHeartbeat` and `performance` of `service:instance:{instanceId}`",
+    ),
+    KeyFamily(
+        "service:history:{sd}:<instanceId>",
+        "list",
+        "sd",
+        "The last 32 things that happened to it; kept a day after its end",
+    ),
 )
 
 
-class Keys:
-    """Makes the keys of one namespace."""
+DISCOVERY = Scope("sd")
+"""Discovery is one scope: one revision, one feed for all types and groups."""
 
-    def __init__(self, namespace: str = "") -> None:
+_SD = "{sd}"
+
+
+class Keys:
+    """Makes the keys of one namespace. `sd_prefix` is discovery's own, for stores that others use too."""
+
+    def __init__(self, namespace: str = "", sd_prefix: str = "service:") -> None:
         self._prefix = f"{check_name(namespace, 'namespace')}:" if namespace else ""
+        self._sd_prefix = check_id(sd_prefix, "key prefix")
 
     def format(self) -> Key:
         return self._key("roost:format")
+
+    def tokens(self) -> Key:
+        return self._key("roost:tokens")
 
     def leader(self, scope: Scope) -> Key:
         return self._key(f"roost:leader:{_tag(scope)}")
@@ -72,6 +138,10 @@ class Keys:
 
     def bell(self, scope: Scope) -> Key:
         return self._key(f"roost:bell:{_tag(scope)}")
+
+    def sd(self, part: SdPart) -> Key:
+        """A key of discovery; those that end in a colon are prefixes."""
+        return self._key(f"{self._sd_prefix}{part}:{_SD}{':' if part in SD_PREFIXES else ''}")
 
     def _key(self, rest: str) -> Key:
         return Key((self._prefix + rest).encode())

@@ -25,6 +25,9 @@ log = logging.getLogger("roost.store.leader")
 LOOK_INTERVAL_S = 1.0
 """How often a candidate looks; each look also moves the lease clock."""
 
+RETRY_S = 0.1
+"""The least time between two attempts of a leader to renew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leading:
@@ -96,8 +99,7 @@ class LeaderLease:
         try:
             while True:
                 job = await self._step(job, work)
-                interval = renew_interval_s(self._ttl_ms) if job else LOOK_INTERVAL_S
-                await self._clock.sleep(min(jittered(interval), self._time_left_s()))
+                await self._clock.sleep(self._pause_s() if job else jittered(LOOK_INTERVAL_S))
         finally:
             await _stop(job)
             try:
@@ -108,21 +110,32 @@ class LeaderLease:
     async def _step(
         self, job: asyncio.Task[None] | None, work: Callable[[Tenure], Awaitable[None]]
     ) -> asyncio.Task[None] | None:
+        if job is not None and self.tenure is None:
+            await self._end(job)  # its time is over, whatever the store is about to say
+            job = None
         before = self._tenure.epoch if self._tenure else None
         try:
-            async with asyncio.timeout(max(self._time_left_s(), 0.05)):
+            async with asyncio.timeout(self._time_left_s()):
                 await self.campaign()
         except (StoreError, TimeoutError) as error:
             log.debug("campaign failed", extra={"reason": str(error)})
         tenure = self.tenure
         if job is not None and (tenure is None or tenure.epoch != before or job.done()):
-            log.info("leadership ended", extra={"holder": self.holder})
-            await _stop(job)
+            await self._end(job)
             job = None
         if job is None and tenure is not None:
             log.info("leading", extra={"holder": self.holder, "epoch": tenure.epoch})
             job = asyncio.ensure_future(work(tenure))
         return job
+
+    async def _end(self, job: asyncio.Task[None]) -> None:
+        log.info("leadership ended", extra={"holder": self.holder})
+        await _stop(job)
+
+    def _pause_s(self) -> float:
+        """Until the next renewal: sooner the less time is left, and never beyond it."""
+        left = self._time_left_s()
+        return min(jittered(renew_interval_s(self._ttl_ms)), max(left / 2, RETRY_S), left)
 
     def _time_left_s(self) -> float:
         """How long we may wait before looking at our own clock again."""

@@ -69,7 +69,8 @@ class Doorbells:
             for line in self._lines.values():
                 line.ping()
             try:
-                await asyncio.wait_for(self._changed.wait(), PING_INTERVAL_S if settled else backoff.next())
+                async with asyncio.timeout(PING_INTERVAL_S if settled else backoff.next()):
+                    await self._changed.wait()
             except TimeoutError:
                 if settled:
                     backoff.reset()

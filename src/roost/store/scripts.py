@@ -48,12 +48,13 @@ class Script(Generic[Answer]):
         self, contract: Contract, answers: tuple[type[Answer], ...], topology: Topology, options: LinkOptions
     ) -> None:
         self.contract = contract
+        self.answers = answers
         self.stats = ScriptStats()
         self._topology = topology
         self._timeout_s = options.command_timeout_s
         self._names = tuple(p.name for p in (*contract.keys, *contract.args))
         self._named = frozenset(self._names)
-        self._many = next((p.name for p in (*contract.keys, *contract.args) if p.many), None)
+        self._many = frozenset(p.name for p in (*contract.keys, *contract.args) if p.many)
         self._key_count = len(contract.keys)
         self._source = contract.source.encode()
         self._sha = contract.sha
@@ -88,14 +89,14 @@ class Script(Generic[Answer]):
         """(numkeys, KEYS…, ARGV…) in the order of the contract, and the key that decides the slot."""
         if named.keys() != self._named:
             named = self._completed(named)
-        if self._many is None:
+        if not self._many:
             values = [named[name] for name in self._names]
             key_count = self._key_count
         else:
             values = []
             key_count = self._key_count
             for position, name in enumerate(self._names):
-                if name != self._many:
+                if name not in self._many:
                     values.append(named[name])
                     continue
                 many = named[name]
@@ -124,8 +125,10 @@ class Library:
         """Load `<folder>/<name>.lua`; `answers` are its reply words as classes."""
         if name not in self.scripts:
             text = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
-            contract = parse_script(name, text, SHARED)
+            contract = parse_script(name, text, folder, SHARED)
             self.scripts[name] = Script(contract, answers, self._topology, self._options)
+        elif set(answers) != set(self.scripts[name].answers):
+            raise ContractError(f"{name}: it was loaded with other answer classes")
         return self.scripts[name]
 
 

@@ -32,8 +32,8 @@ FORMAT = 1
 class Store:
     """One store, on one event loop. `await Store.open(…)`, then `close()`."""
 
-    def __init__(self, topology: Topology, options: LinkOptions, namespace: str = "") -> None:
-        self.keys = Keys(namespace)
+    def __init__(self, topology: Topology, options: LinkOptions, keys: Keys) -> None:
+        self.keys = keys
         self.topology = topology
         self.library = Library(topology, options)
         self._options = options
@@ -49,7 +49,7 @@ class Store:
         url: StoreUrl,
         *,
         options: LinkOptions | None = None,
-        namespace: str = "",
+        keys: Keys | None = None,
         client_name: str = "roost",
         folder: Path | None = None,
         attach: bool = False,
@@ -68,7 +68,7 @@ class Store:
             address, server = await _embedded(url.folder or folder, binary, attach)
             url = StoreUrl("standalone", (address,))
         topology = make_topology(url, options, client_name)
-        store = cls(topology, options, namespace)
+        store = cls(topology, options, keys or Keys())
         store._embedded = server
         try:
             await topology.ready(wait_s)

@@ -3,7 +3,7 @@
     with run_valkey() as server:
         store = await Store.open(parse_store_url(server.url))
 
-All listen on loopback ports that the kernel picked, keep nothing on disk unless asked to, and can be
+All listen on free loopback ports, keep nothing on disk unless asked to, and can be
 killed, stopped and started again in the middle of a test.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -31,10 +32,12 @@ START_TIMEOUT_S = 20.0
 
 
 def free_port() -> int:
-    """A loopback port that is free now and low enough for its cluster bus port (no + 10000 is used)."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that is free and stays so: the kernel gives none this low to outgoing connections."""
+    while True:
+        port = 10_000 + secrets.randbelow(22_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass

@@ -136,7 +136,8 @@ class Cluster:
             self._refreshed.set()
             await asyncio.sleep(jittered(REFRESH_PAUSE_S, 0.3))
             try:
-                await asyncio.wait_for(self._refresh_now.wait(), jittered(REFRESH_INTERVAL_S))
+                async with asyncio.timeout(jittered(REFRESH_INTERVAL_S)):
+                    await self._refresh_now.wait()
             except TimeoutError:
                 pass
             self._refresh_now.clear()

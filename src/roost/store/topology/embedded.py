@@ -176,15 +176,23 @@ async def _spawn(
         "daemonize": "no",
     }
     flat = [word for name, value in arguments.items() for word in (f"--{name}", value)]
-    process = await asyncio.create_subprocess_exec(
-        str(program),
-        *flat,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-        pass_fds=(server_lock.fileno(),),
-    )
+    # A note of an earlier server must not outlive this line: its pid may be a stranger's by now.
+    (folder / "server.json").unlink(missing_ok=True)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            str(program),
+            *flat,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(server_lock.fileno(),),
+        )
+    except OSError as error:
+        shutil.rmtree(Path(address.host).parent, ignore_errors=True)
+        raise StartFailed(
+            f"the store did not start: {error.strerror}", hint=f"{program} is no server for this platform"
+        ) from error
     _write_note(folder, process.pid, address)
     return process
 

@@ -91,7 +91,8 @@ class Sentinel:
     async def _watch(self) -> None:
         while True:
             try:
-                await asyncio.wait_for(self._look_now.wait(), jittered(LOOK_INTERVAL_S))
+                async with asyncio.timeout(jittered(LOOK_INTERVAL_S)):
+                    await self._look_now.wait()
             except TimeoutError:
                 pass
             self._look_now.clear()

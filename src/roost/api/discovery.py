@@ -1,0 +1,160 @@
+"""Messages of discovery, as document 003 names their fields."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from roost.api import Message
+
+SelfStatus = Literal["initializing", "ready", "draining"]
+"""What an instance may say of itself."""
+
+Status = Literal["initializing", "ready", "draining", "suspect", "terminated", "no-response"]
+"""What others see; `roost.discovery.rules` has a sentence for each and the table of transitions."""
+
+
+class HealthCheck(Message):
+    """How the instance can be probed, at its own address only."""
+
+    kind: Literal["tcp", "http", "grpc", "udp"]
+    port: str
+    """Name of one of its ports."""
+    path: str = "/"
+
+
+class Order(Message):
+    """What an operator ordered for an instance; survives its re-registration."""
+
+    drain: bool = False
+    out_of_service: bool = False
+    weight: int | None = None
+
+
+class RegisterInput(Message):
+    """What an instance says of itself when it registers."""
+
+    type: str
+    group: str
+    instance_id: str = ""
+    """Made by the server (ULID) when empty."""
+    server_id: str = ""
+    """Stable name such as 501, unique among the live instances of a type."""
+    hostname: str = ""
+    public_ip: str = ""
+    """Taken from the connection when empty."""
+    private_ip: str = ""
+    ports: dict[str, int] = {}
+    capacity: int = 0
+    """Users it can take; 0: no limit."""
+    load: int = 0
+    version: str = ""
+    zone: str = ""
+    weight: int = 100
+    labels: dict[str, str] = {}
+    health: HealthCheck | None = None
+    system_info: dict[str, Any] = {}
+    performance: dict[str, Any] = {}
+    status: SelfStatus = "ready"
+    ttl_seconds: float = 30.0
+    """Silence after which it is dead; half of it makes it suspect."""
+    former_life: str = ""
+    """Set when it registers again by itself after it was forgotten."""
+
+
+class Registered(Message):
+    instance_id: str
+    life: str
+    ttl_seconds: float
+    heartbeat_interval_ms: int
+
+
+class Beat(Message):
+    """What rides on a heartbeat; what is left out stays as it was."""
+
+    life: str = ""
+    status: SelfStatus | None = None
+    load: int | None = None
+    performance: dict[str, Any] | None = None
+    tick_age_ms: int = 0
+    """How long ago the main loop turned; a beat without progress does not renew."""
+
+
+class BeatReply(Message):
+    status: Literal["OK", "DRAIN"]
+
+
+class Probe(Message):
+    """What a probe of an instance found."""
+
+    ok: bool
+    latency_ms: float
+    error: str = ""
+
+
+class Instance(Message):
+    """One instance as others see it."""
+
+    instance_id: str
+    type: str
+    group: str
+    life: str
+    status: Status
+    accepting: bool
+    """ready, healthy, not overridden, not full: the one flag that balancers read."""
+    last_heartbeat: str
+    server_id: str = ""
+    hostname: str = ""
+    public_ip: str = ""
+    private_ip: str = ""
+    ports: dict[str, int] = {}
+    capacity: int = 0
+    load: int = 0
+    version: str = ""
+    zone: str = ""
+    weight: int = 100
+    labels: dict[str, str] = {}
+    health: HealthCheck | None = None
+    system_info: dict[str, Any] = {}
+    performance: dict[str, Any] = {}
+    order: Order | None = None
+    probe: Probe | None = None
+
+
+class InstanceList(Message):
+    instances: list[Instance]
+    revision: int
+    revision_at: str = "0"
+    """With the revision it names a point in one history; a watch goes on from it."""
+
+
+class LifeEvent(Message):
+    """One line of an instance's history."""
+
+    at: str
+    event: str
+    life: str
+    status: str
+
+
+class InstanceDetail(Message):
+    """One instance, living or gone, with its history."""
+
+    instance: Instance | None
+    status: Status | Literal["removed"]
+    history: list[LifeEvent]
+
+
+class Change(Message):
+    """What a watcher sees."""
+
+    event: Literal["snapshot", "added", "changed", "removed"]
+    revision: int
+    revision_at: str
+    instance_id: str = ""
+    life: str = ""
+    server_id: str = ""
+    status: str = ""
+    instance: Instance | None = None
+    """Of added and changed."""
+    instances: list[Instance] | None = None
+    """Of snapshot: the whole list, which replaces what the watcher had."""

@@ -1,0 +1,1 @@
+"""Who exists, and who is alive."""

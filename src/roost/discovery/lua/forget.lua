@@ -1,0 +1,29 @@
+#!lua
+-- Forget tombstones that are older than `keep_ms`: whoever beats that late may register again.
+--
+-- KEYS
+--   gone     hash    id → tombstone
+-- ARGV
+--   cursor   string  where the last part ended; 0 at first
+--   count    int     bound: about how many are looked at
+--   keep_ms  int     how long a tombstone stays
+--   now      int     test override of the server's clock in µs; empty outside tests
+-- REPLY
+--   FORGOTTEN cursor:string count:int  where to go on, and how many were dropped
+-- FLAGS idempotent
+
+-- @include now_us
+
+local gone = KEYS[1]
+local cursor, count, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local now = now_us(ARGV[4])
+
+local forgotten = 0
+local part = redis.call('HSCAN', gone, cursor, 'COUNT', count)
+for at = 1, #part[2], 2 do
+  local at_ms = string.match(part[2][at + 1], '^[^\t]+\t%d+\t(%d+)')
+  if not at_ms or now / 1000 - at_ms > keep_ms then
+    forgotten = forgotten + redis.call('HDEL', gone, part[2][at])
+  end
+end
+return { 'FORGOTTEN', part[1], forgotten }

@@ -1,0 +1,95 @@
+#!lua
+-- Renew an instance's lease, and take over what it says of itself. What is empty stays as it was.
+--
+-- A beat is an event only if the status changed, suspicion ended, or the load moved by a twentieth of the
+-- capacity since it was last told. A beat whose main loop has not turned for half the lease does not
+-- renew: a hung server must not look alive.
+--
+-- KEYS
+--   meta         hash     lease clock
+--   index        hash     id → place, life, nonce, name, ttl, capacity
+--   leases       zset     id → lease time at which its silence makes it suspect
+--   gone         hash     id → tombstone
+--   overrides    hash     type:serverId or id → what the operator ordered
+--   feed         stream   every change of discovery
+--   bell         channel  rings when the feed has grown
+--   records*     hash     per place: id → record
+--   beats*       hash     per place: id → last beat
+--   history*     list     per id: what happened to it
+-- ARGV
+--   id           string   instance id
+--   life         string   the life it has; empty where only the id is known
+--   status       string   what the instance says of itself; empty: unchanged
+--   load         string   users on it now; empty: unchanged
+--   performance  bytes    JSON object; empty: unchanged
+--   tick_age_ms  int      how long ago its main loop turned
+--   now          int      test override of the server's clock in µs; empty outside tests
+-- REPLY
+--   OK                    renewed
+--   DRAIN                 renewed; the operator wants it empty
+--   UNKNOWN               nobody knows it: register again
+--   REMOVED cause:string  it was removed on purpose: do not come back
+--   FENCED life:int       a later life of this id is registered
+-- FLAGS idempotent
+
+-- @include now_us
+-- @include instance_entry
+-- @include instance_note
+-- @include instance_tell
+-- @include instance_suspect
+
+local meta, index, leases, gone = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local overrides, feed, bell = KEYS[5], KEYS[6], KEYS[7]
+local records, beats, history = KEYS[8], KEYS[9], KEYS[10]
+local id, life, status, load, performance = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local tick_age_ms, now = tonumber(ARGV[6]), now_us(ARGV[7])
+
+local entry = instance_entry(index, id)
+if not entry then
+  local cause, ended = string.match(redis.call('HGET', gone, id) or '', '^([^\t]+)\t(%d+)')
+  if cause and cause ~= 'no-response' and (life == '' or tonumber(life) <= tonumber(ended)) then
+    return { 'REMOVED', cause }
+  end
+  return { 'UNKNOWN' }
+end
+if life ~= '' and life ~= entry.life then
+  if tonumber(life) < tonumber(entry.life) then
+    return { 'FENCED', entry.life }
+  end
+  return { 'UNKNOWN' }
+end
+
+if tick_age_ms * 2 > entry.ttl_ms then
+  if instance_suspect(beats, entry.place, id) then
+    instance_note(history, now, id, 'changed', entry.life, 'suspect')
+    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
+  end
+else
+  local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
+  redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
+  local was = redis.call('HGET', beats .. entry.place, id) or ''
+  local suspect, was_status, was_load, told, was_performance = string.match(was,
+    '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+),"beatMs":%d+,"life":%d+,"performance":(.+)}$')
+  status = status ~= '' and status or was_status
+  load = load ~= '' and load or was_load
+  performance = performance ~= '' and performance or was_performance
+  local step = math.max(1, (entry.capacity > 0 and entry.capacity or tonumber(told)) / 20)
+  local turned = suspect == '1' or status ~= was_status
+  local news = turned or math.abs(load - told) >= step
+  local beat = '{"suspect":0,"status":"' .. status .. '","load":' .. load .. ',"told":' .. (news and load or told)
+    .. ',"beatMs":' .. string.format('%.0f', math.floor(now / 1000)) .. ',"life":' .. entry.life
+    .. ',"performance":' .. performance .. '}'
+  redis.call('HSET', beats .. entry.place, id, beat)
+  if turned then
+    instance_note(history, now, id, 'changed', entry.life, status)
+  end
+  if news then
+    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', status)
+  end
+end
+
+local order = redis.call('HGET', overrides, entry.name ~= '' and entry.name or id)
+if order and string.find(order, '"drain":true', 1, true) then
+  return { 'DRAIN' }
+end
+return { 'OK' }

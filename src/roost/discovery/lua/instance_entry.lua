@@ -1,0 +1,10 @@
+-- Where the instance `id` lives and under which life, read from the hash `index`; nil if nowhere.
+local function instance_entry(index, id)
+  local packed = redis.call('HGET', index, id)
+  if not packed then
+    return nil
+  end
+  local place, life, nonce, name, ttl_ms, capacity =
+    string.match(packed, '^([^\t]+)\t(%d+)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)$')
+  return { place = place, life = life, nonce = nonce, name = name, ttl_ms = tonumber(ttl_ms), capacity = tonumber(capacity) }
+end

@@ -1,0 +1,127 @@
+"""The loop that makes time pass in discovery, finds the silent, and asks them before they are counted dead.
+
+Any number of them may run, in gateways and managers: the scripts see to it that time advances once
+and that each death is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from roost.core.backoff import jittered
+from roost.core.errors import StoreError, UnknownInstance
+from roost.core.lease import MAX_STEP_MS
+from roost.discovery.probes import REFUSED, Prober
+from roost.discovery.scripts import Buried, Swept
+from roost.discovery.service import Discovery
+
+log = logging.getLogger("roost.discovery.reaper")
+
+SWEEP_INTERVAL_S = 1.0
+SWEEP_LIMIT = 500
+BUDGET_PERCENT = 15
+PROBE_INTERVAL_S = 5.0
+REPAIR_INTERVAL_S = 45.0
+TOMBSTONE_MS = 3_600_000
+REPAIR_COUNT = 200
+
+
+class Reaper:
+    """Sweeps once a second; probes suspects every five; repairs the index every forty-five."""
+
+    def __init__(self, discovery: Discovery, prober: Prober) -> None:
+        self._discovery = discovery
+        self._prober = prober
+        self._suspects: dict[str, float] = {}
+        """Id → loop time of its next probe."""
+        self._probes: set[asyncio.Task[None]] = set()
+        self._repair_at = 0.0
+        self.ended = 0
+        self.held = 0
+
+    async def run(self) -> None:
+        """For ever; a store that is away only delays it."""
+        loop = asyncio.get_running_loop()
+        self._repair_at = loop.time() + jittered(REPAIR_INTERVAL_S, 0.3)
+        try:
+            while True:
+                try:
+                    await self.step()
+                    if loop.time() >= self._repair_at:
+                        self._repair_at = loop.time() + jittered(REPAIR_INTERVAL_S, 0.3)
+                        await self.repair()
+                except StoreError as error:
+                    log.debug("no sweep", extra={"reason": error.message})
+                except Exception:  # the loop must outlive any single bad sweep
+                    log.exception("sweep failed")
+                await asyncio.sleep(jittered(SWEEP_INTERVAL_S))
+        finally:
+            for probe in self._probes:
+                probe.cancel()
+
+    async def step(self) -> Swept:
+        """One sweep, and the probes that are due."""
+        swept = await self._discovery.scripts.sweep(
+            limit=SWEEP_LIMIT, budget_percent=BUDGET_PERCENT, max_step_ms=MAX_STEP_MS
+        )
+        self.ended += len(swept.ended)
+        self.held += len(swept.held)
+        for instance_id in swept.ended:
+            log.warning("instance died", extra={"instanceId": instance_id})
+            self._suspects.pop(instance_id, None)
+        if swept.held:
+            log.warning("many leases ended at once; waiting for probes", extra={"count": len(swept.held)})
+        now = asyncio.get_running_loop().time()
+        for instance_id in (*swept.suspected, *swept.held):
+            self._suspects.setdefault(instance_id, now)
+        for instance_id, due in list(self._suspects.items()):
+            if due <= now:
+                self._suspects[instance_id] = now + jittered(PROBE_INTERVAL_S)
+                task = asyncio.create_task(self._ask(instance_id))
+                self._probes.add(task)
+                task.add_done_callback(self._probes.discard)
+        return swept
+
+    async def _ask(self, instance_id: str) -> None:
+        """Probe a suspect; bury it if its own host refuses the connection."""
+        try:
+            detail = await self._discovery.get(instance_id)
+            if detail.instance is None or detail.status != "suspect":
+                self._suspects.pop(instance_id, None)
+                return
+            probe = await self._prober.probe(detail.instance)
+            if probe is not None and probe.error == REFUSED:
+                life = detail.instance.life
+                if isinstance(await self._discovery.scripts.bury(id=instance_id, life=life), Buried):
+                    self.ended += 1
+                    log.warning("instance died, its host says so", extra={"instanceId": instance_id})
+                self._suspects.pop(instance_id, None)
+        except UnknownInstance:
+            self._suspects.pop(instance_id, None)
+        except StoreError as error:
+            log.debug("suspect not judged", extra={"instanceId": instance_id, "reason": error.message})
+
+    async def repair(self) -> int:
+        """Look at the whole index in small parts; returns how much had to be mended."""
+        scripts = self._discovery.scripts
+        mended, cursor = 0, "0"
+        while True:
+            part = await scripts.repair(cursor=cursor, count=REPAIR_COUNT)
+            mended, cursor = mended + part.mended, part.cursor
+            if cursor == "0":
+                break
+        for place in await self._discovery.places():
+            while True:
+                part = await scripts.repair_place(place=place, cursor=cursor, count=REPAIR_COUNT)
+                mended, cursor = mended + part.mended, part.cursor
+                if cursor == "0":
+                    break
+        while True:
+            old = await scripts.forget(cursor=cursor, count=REPAIR_COUNT, keep_ms=TOMBSTONE_MS)
+            cursor = old.cursor
+            if cursor == "0":
+                break
+        if mended:
+            log.error("the index of discovery was damaged and is mended", extra={"count": mended})
+        return mended

@@ -1,0 +1,167 @@
+"""The rules of discovery, without I/O: what may be said, who may take users, what to believe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from roost.api.discovery import Instance, Order, RegisterInput, Status
+from roost.core.errors import InvalidInput
+from roost.core.ids import check_id, check_name
+
+STATES: Mapping[Status, str] = {
+    "initializing": "It starts: known, but takes nobody yet.",
+    "ready": "It takes users.",
+    "draining": "It keeps its users and takes no new ones.",
+    "suspect": "It is silent or hangs: it keeps its users and takes no new ones.",
+    "terminated": "It stopped cleanly, or an operator removed it.",
+    "no-response": "It died: its lease ended, or its own host refused the probe.",
+}
+_LIVE: frozenset[Status] = frozenset({"initializing", "ready", "draining"})
+_ENDS: frozenset[Status] = frozenset({"terminated", "no-response"})
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    "initializing": _LIVE | _ENDS | {"suspect"},
+    "ready": _LIVE | _ENDS | {"suspect"},
+    "draining": _LIVE | _ENDS | {"suspect"},
+    "suspect": _LIVE | _ENDS,
+    "terminated": frozenset(),
+    "no-response": frozenset(),
+}
+"""From each state to the states it may turn into. An end is final: what comes back is a new life."""
+
+MAX_OBJECT_BYTES = 8192
+MAX_LABELS = 32
+MAX_PORTS = 16
+MIN_TTL_S, MAX_TTL_S = 3.0, 3600.0
+PANIC_SHARE = 0.5
+"""Above this share of suspects in a place the fault is likely ours: they stay routable."""
+
+
+def check_registration(given: RegisterInput) -> None:
+    """Refuse what would not fit into keys, indexes or bounds, naming the field."""
+    check_name(given.type, "type")
+    check_name(given.group, "group")
+    for field, value in (("instanceId", given.instance_id), ("serverId", given.server_id)):
+        if value:
+            check_name(value, field)
+    for field, value in (
+        ("hostname", given.hostname),
+        ("publicIp", given.public_ip),
+        ("privateIp", given.private_ip),
+        ("version", given.version),
+        ("zone", given.zone),
+    ):
+        if len(value) > 255:
+            raise InvalidInput(f"{field} has {len(value)} characters, at most 255 are allowed")
+    _check_numbers(given)
+    _check_maps(given)
+    check_object("systemInfo", given.system_info)
+    check_object("performance", given.performance)
+    if given.health is not None and given.health.port not in given.ports:
+        raise InvalidInput(
+            f"health.port {given.health.port!r} is none of its ports",
+            hint=f"ports: {', '.join(given.ports) or 'none'}",
+        )
+
+
+def _check_numbers(given: RegisterInput) -> None:
+    bounds = (
+        ("capacity", given.capacity, 2**31),
+        ("load", given.load, 2**31),
+        ("weight", given.weight, 10_000),
+    )
+    for field, value, most in bounds:
+        if not 0 <= value <= most:
+            raise InvalidInput(f"{field} is {value}, must be 0 to {most}")
+    if not MIN_TTL_S <= given.ttl_seconds <= MAX_TTL_S:
+        raise InvalidInput(f"ttlSeconds is {given.ttl_seconds:g}, must be {MIN_TTL_S:g} to {MAX_TTL_S:g}")
+
+
+def _check_maps(given: RegisterInput) -> None:
+    if len(given.ports) > MAX_PORTS or len(given.labels) > MAX_LABELS:
+        raise InvalidInput(f"at most {MAX_PORTS} ports and {MAX_LABELS} labels are allowed")
+    for name, port in given.ports.items():
+        check_id(name, "port name")
+        if not 0 < port < 65536:
+            raise InvalidInput(f"ports.{name} is {port}, must be 1 to 65535")
+    for name, value in given.labels.items():
+        check_id(name, "label name")
+        if len(value) > 255:
+            raise InvalidInput(f"labels.{name} has {len(value)} characters, at most 255 are allowed")
+
+
+def check_object(field: str, value: Mapping[str, Any]) -> bytes:
+    """The object as JSON, refused where it is too large to be carried by every beat."""
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > MAX_OBJECT_BYTES:
+        raise InvalidInput(
+            f"{field} has {len(encoded)} bytes as JSON, at most {MAX_OBJECT_BYTES} are allowed"
+        )
+    return encoded
+
+
+def place_of(service_type: str, group: str) -> str:
+    return f"{service_type}:{group}"
+
+
+def name_of(service_type: str, server_id: str) -> str:
+    """Under which a server id is unique; empty without one."""
+    return f"{service_type}:{server_id}" if server_id else ""
+
+
+def may_take_users(status: Status, load: int, capacity: int, order: Order | None, panic: bool) -> bool:
+    """The one flag that balancers read. In a panic suspicion does not count."""
+    if order is not None and (order.drain or order.out_of_service):
+        return False
+    if capacity and load >= capacity:
+        return False
+    return status == "ready" or (panic and status == "suspect")
+
+
+def in_panic(suspects: int, total: int) -> bool:
+    return total > 1 and suspects > PANIC_SHARE * total
+
+
+def fits_labels(labels: Mapping[str, str], wanted: Sequence[str]) -> bool:
+    """Whether every `name=value` (or bare `name`) that is wanted holds."""
+    for want in wanted:
+        name, equals, value = want.partition("=")
+        if name not in labels or (equals and labels[name] != value):
+            return False
+    return True
+
+
+def iso(ms: float) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ListGuard:
+    """A client's doubt: an empty or halved list is believed only when a second one, 10 s later, agrees."""
+
+    CONFIRM_AFTER_S = 10.0
+
+    def __init__(self) -> None:
+        self._believed: dict[str, Instance] = {}
+        self._doubted_at: float | None = None
+
+    def believe(self, fresh: Iterable[Instance], now: float) -> dict[str, Instance]:
+        """The list to act on. Instances that left one by one, cleanly, were never a reason to doubt."""
+        listed = {instance.instance_id: instance for instance in fresh}
+        missing = len(self._believed.keys() - listed.keys())
+        if not self._believed or missing * 2 <= len(self._believed):
+            self._doubted_at, self._believed = None, listed
+        elif self._doubted_at is None:
+            self._doubted_at = now
+        elif now - self._doubted_at >= self.CONFIRM_AFTER_S:
+            self._doubted_at, self._believed = None, listed
+        return self._believed
+
+    def left(self, instance_id: str) -> None:
+        """A removal that the feed told: certain, no doubt needed."""
+        self._believed.pop(instance_id, None)
+
+    def doubts(self) -> bool:
+        return self._doubted_at is not None

@@ -1,0 +1,110 @@
+"""`roost.connect`: the URL decides the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roost.core.errors import InvalidInput
+from roost.sdk.client import Client
+from roost.sdk.heart import MakeTransport
+from roost.sdk.transport import Transport
+
+if TYPE_CHECKING:
+    from roost.app import Platform
+
+TTL_SECONDS = 30.0
+
+
+def connect(
+    url: str | Platform = "",
+    *,
+    token: str = "",
+    ttl_seconds: float = TTL_SECONDS,
+    heartbeat_interval_ms: int | None = None,
+    key_prefix: str = "service:",
+    namespace: str = "",
+    cache_folder: Path | str | None = None,
+    sweeps: bool = True,
+) -> Client:
+    """A client: `http://…` through a gateway, a store URL straight to the store, a `Platform` in process.
+
+    Without a URL it is taken from ROOST_URL, else from REDIS_URL, else it is the gateway on this machine.
+    Beats come three to a lease unless `heartbeat_interval_ms` says otherwise. `cache_folder` keeps the last
+    lists for hard times; the default is below the data folder. `sweeps=False` leaves the passing of time to
+    gateways and managers.
+    """
+    interval_ms = int(ttl_seconds * 1000 / 3) if heartbeat_interval_ms is None else heartbeat_interval_ms
+    if not 0 < interval_ms * 2 <= ttl_seconds * 1000:
+        raise InvalidInput(
+            f"a lease of {ttl_seconds:g} s needs at least two beats, not one every {interval_ms} ms"
+        )
+    if not isinstance(url, str):
+        where, ways = "platform:", _in_process(url)
+    else:
+        where, token = _defaults(url, token)
+        over_http = where.startswith(("http://", "https://"))
+        ways = _over_http(where, token) if over_http else _to_store(where, namespace, key_prefix, sweeps)
+    return Client(
+        where,
+        *ways,
+        ttl_seconds=ttl_seconds,
+        heartbeat_interval_ms=interval_ms,
+        cache_folder=_default_cache() if cache_folder is None else Path(cache_folder),
+    )
+
+
+Ways = tuple[MakeTransport, MakeTransport]
+"""How to make the client's transport, and the one for its heart, which lives on another loop."""
+
+
+def _over_http(url: str, token: str) -> Ways:
+    async def make() -> Transport:
+        from roost.sdk.http import HttpTransport
+
+        return HttpTransport(url, token)
+
+    return make, make
+
+
+def _to_store(url: str, namespace: str, key_prefix: str, sweeps: bool) -> Ways:
+    async def make(sweeps: bool = sweeps) -> Transport:
+        from roost.sdk.direct import StoreTransport
+        from roost.store.keys import Keys
+
+        return await StoreTransport.open(url, Keys(namespace, key_prefix), sweeps=sweeps)
+
+    async def make_beat() -> Transport:
+        return await make(sweeps=False)
+
+    return make, make_beat
+
+
+def _in_process(platform: Platform) -> Ways:
+    async def make() -> Transport:
+        from roost.sdk.direct import DiscoveryTransport
+
+        return DiscoveryTransport(platform.discovery, platform.prober)
+
+    async def make_beat() -> Transport:
+        from roost.sdk.direct import StoreTransport
+
+        settings = platform.settings
+        return await StoreTransport.open(
+            settings.store, platform.store.keys, folder=settings.store_folder, sweeps=False
+        )
+
+    return make, make_beat
+
+
+def _defaults(url: str, token: str) -> tuple[str, str]:
+    from roost.settings import client_defaults
+
+    default_url, default_token = client_defaults()
+    return url or default_url, token or default_token
+
+
+def _default_cache() -> Path:
+    from roost.settings import default_data_folder
+
+    return default_data_folder() / "cache"

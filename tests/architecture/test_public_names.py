@@ -1,0 +1,31 @@
+"""The public face is a list: what is not named here may change without notice."""
+
+from __future__ import annotations
+
+import roost
+
+EXPECTED = (
+    "Client",
+    "Mistake",
+    "OutcomeUnknown",
+    "Platform",
+    "RoostError",
+    "Settings",
+    "StartFailed",
+    "StoreError",
+    "StoreRefused",
+    "StoreUnavailable",
+    "__version__",
+    "connect",
+    "open_platform",
+)
+"""Every public name, sorted; changes together with `roost.__all__`. Adding one is a promise."""
+
+
+def test_the_public_names_are_these() -> None:
+    assert tuple(sorted(roost.__all__)) == EXPECTED
+
+
+def test_every_public_name_exists() -> None:
+    for name in roost.__all__:
+        assert hasattr(roost, name), name

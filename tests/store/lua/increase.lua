@@ -1,0 +1,10 @@
+#!lua
+-- Add one to a counter: done twice it counts twice. Tests only.
+--
+-- KEYS
+--   counter  string  the number
+-- REPLY
+--   NOW value:int  after it was increased
+
+local counter = KEYS[1]
+return { 'NOW', redis.call('INCR', counter) }

@@ -1,0 +1,274 @@
+"""The embedded server: started, found again, replaced and stopped without leaving anything behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.core.errors import DataFolderInUse, StartFailed
+from roost.store.store import Store
+from roost.store.topology import embedded
+from roost.store.topology.embedded import EmbeddedServer, launch
+from roost.store.url import parse_store_url
+from tests.waiting import eventually
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from roost.store.topology.embedded import launch
+
+async def main():
+    server = await launch(Path(sys.argv[1]))
+    print(server.pid, server.address.host, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Owner:
+    """Another process that owns the folder."""
+
+    process: subprocess.Popen[str]
+    server_pid: int
+    socket: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def owner(folder: Path) -> Iterator[Owner]:
+    command = [sys.executable, "-c", OWNER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid, socket = process.stdout.readline().split()
+        try:
+            yield Owner(process, int(pid), Path(socket))
+        finally:
+            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process does anything still; one that only waits to be collected does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+async def ask(server: EmbeddedServer, *command: str) -> Any:
+    store = await Store.open(parse_store_url(f"unix://{server.address.host}"))
+    try:
+        return await store.call(*command)
+    finally:
+        await store.close()
+
+
+async def test_a_server_is_started_and_stopped_without_a_trace(folder: Path) -> None:
+    server = await launch(folder)
+    socket_folder = Path(server.address.host).parent
+    assert is_running(server.pid)
+    assert await ask(server, "PING") == b"PONG"
+
+    await server.stop()
+
+    assert not is_running(server.pid)
+    assert not socket_folder.exists()
+    assert not (folder / "server.json").exists()
+
+
+async def test_data_and_socket_are_for_their_owner_only(folder: Path) -> None:
+    server = await launch(folder)
+    socket = Path(server.address.host)
+    try:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    finally:
+        await server.stop()
+
+
+async def test_it_runs_in_a_session_of_its_own_and_keeps_what_it_is_told(folder: Path) -> None:
+    server = await launch(folder)
+    try:
+        assert os.getsid(server.pid) == server.pid
+        assert await ask(server, "CONFIG", "GET", "maxmemory-policy") == [b"maxmemory-policy", b"noeviction"]
+        assert await ask(server, "CONFIG", "GET", "appendonly") == [b"appendonly", b"yes"]
+        assert await ask(server, "CONFIG", "GET", "port") == [b"port", b"0"]
+    finally:
+        await server.stop()
+
+
+async def test_what_was_written_is_there_after_a_restart(folder: Path) -> None:
+    for expected in (None, b"1", b"2"):
+        store = await Store.open(parse_store_url(f"embedded:{folder}"))
+        assert await store.call("GET", "counter") == expected
+        await store.call("INCR", "counter")
+        await store.close()
+
+
+async def test_a_folder_in_use_names_the_process_that_uses_it(folder: Path, owner: Owner) -> None:
+    with pytest.raises(DataFolderInUse, match=f"in use by process {owner.process.pid}"):
+        await launch(folder)
+    assert is_running(owner.server_pid)
+
+
+async def test_two_platforms_in_one_process_do_not_share_a_folder(folder: Path) -> None:
+    server = await launch(folder)
+    try:
+        with pytest.raises(DataFolderInUse, match=f"process {os.getpid()}"):
+            await launch(folder)
+    finally:
+        await server.stop()
+
+
+async def test_a_second_process_may_attach_and_leaves_the_server_running(folder: Path, owner: Owner) -> None:
+    store = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
+    assert await store.call("SET", "x", "1") == b"OK"
+    await store.close()
+
+    assert is_running(owner.server_pid)
+
+
+async def test_after_kill_9_of_its_owner_the_server_is_adopted_with_its_data(
+    folder: Path, owner: Owner
+) -> None:
+    attached = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
+    await attached.call("SET", "x", "kept")
+    await attached.close()
+
+    owner.kill()
+    server = await launch(folder)
+
+    try:
+        assert server.adopted
+        assert server.pid == owner.server_pid
+        assert await ask(server, "GET", "x") == b"kept"
+    finally:
+        await server.stop()
+    assert not is_running(owner.server_pid)
+    assert not owner.socket.parent.exists()
+
+
+async def test_after_kill_9_of_both_a_new_server_finds_the_data(folder: Path, owner: Owner) -> None:
+    attached = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
+    await attached.call("SET", "x", "kept")
+    await attached.close()
+
+    owner.kill()
+    os.kill(owner.server_pid, signal.SIGKILL)
+    await eventually(lambda: not is_running(owner.server_pid), "the end of the server")
+    server = await launch(folder)
+
+    try:
+        assert not server.adopted
+        assert server.pid != owner.server_pid
+        assert await ask(server, "GET", "x") == b"kept"
+    finally:
+        await server.stop()
+
+
+async def test_a_server_that_does_not_answer_is_replaced(
+    folder: Path, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "ATTACH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(embedded, "STOP_TIMEOUT_S", 0.5)
+    attached = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
+    await attached.call("SET", "x", "kept")
+    await attached.close()
+
+    owner.kill()
+    os.kill(owner.server_pid, signal.SIGSTOP)
+    server = await launch(folder)
+
+    try:
+        assert not server.adopted
+        assert not is_running(owner.server_pid)
+        assert not owner.socket.parent.exists()
+        assert await ask(server, "GET", "x") == b"kept"
+    finally:
+        await server.stop()
+
+
+async def test_a_running_server_that_nobody_can_find_is_not_guessed_at(folder: Path, owner: Owner) -> None:
+    owner.kill()
+    (folder / "server.json").unlink()
+
+    with pytest.raises(StartFailed, match=r"server\.json does not say where"):
+        await launch(folder)
+    assert is_running(owner.server_pid)
+
+
+async def test_a_note_of_an_earlier_server_is_gone_before_a_new_one_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an owner killed in that moment would leave a note by which a stranger's process is ended."""
+    folder.mkdir()
+    (folder / "server.json").write_text('{"pid": 1, "socket": "/nowhere/store.sock"}')
+    seen: list[bool] = []
+    start = asyncio.create_subprocess_exec
+
+    async def watched(*args: Any, **named: Any) -> asyncio.subprocess.Process:
+        seen.append((folder / "server.json").exists())
+        return await start(*args, **named)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", watched)
+    server = await launch(folder)
+    await server.stop()
+
+    assert seen == [False]
+
+
+async def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("not a folder")
+    with pytest.raises(StartFailed, match="cannot write to the data folder"):
+        await launch(tmp_path / "store")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+async def test_a_folder_that_may_not_be_written_is_told(folder: Path) -> None:
+    folder.mkdir(mode=0o500)
+    with pytest.raises(StartFailed, match="Permission denied"):
+        await launch(folder)
+
+
+async def test_a_program_that_is_no_server_is_told_and_frees_the_folder(folder: Path) -> None:
+    with pytest.raises(StartFailed, match="the store did not start"):
+        await launch(folder, "/bin/false")
+    text = folder.parent / "program"
+    text.write_text("no program")
+    with pytest.raises(StartFailed, match="not an executable file"):
+        await launch(folder, str(text))
+    text.chmod(0o700)
+    with pytest.raises(StartFailed, match="the store did not start: Exec format error"):
+        await launch(folder, str(text))
+
+    server = await launch(folder)
+    await server.stop()
+
+
+async def test_embedded_needs_a_folder() -> None:
+    with pytest.raises(StartFailed, match="needs a folder"):
+        await Store.open(parse_store_url("embedded:"))
