@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     )
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
+    from roost.sdk.sync import SyncClient, connect_sync
     from roost.settings import Settings
 
 __all__ = [  # noqa: RUF022 — grouped by subject
     # the client
     "Client",
+    "SyncClient",
     "connect",
+    "connect_sync",
     # running
     "Platform",
     "Settings",
@@ -47,7 +50,9 @@ __all__ = [  # noqa: RUF022 — grouped by subject
 
 _HOMES = {
     "Client": "roost.sdk.client",
+    "SyncClient": "roost.sdk.sync",
     "connect": "roost.sdk.connect",
+    "connect_sync": "roost.sdk.sync",
     "Platform": "roost.app",
     "Settings": "roost.settings",
     "open_platform": "roost.app",

@@ -15,8 +15,10 @@ EXPECTED = (
     "StoreError",
     "StoreRefused",
     "StoreUnavailable",
+    "SyncClient",
     "__version__",
     "connect",
+    "connect_sync",
     "open_platform",
 )
 """Every public name, sorted; changes together with `roost.__all__`. Adding one is a promise."""

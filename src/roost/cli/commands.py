@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from roost.cli import instances, tokens
+from roost.cli.options import Config, Data, Host, Json, Port, Profile, Store, Url, load
 from roost.core.errors import InvalidInput
-from roost.settings import PROFILES, Loaded, Settings, example
+from roost.settings import Settings, example
 from roost.version import __version__
 
 app = typer.Typer(
@@ -20,30 +22,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Store = Annotated[
-    str | None,
-    typer.Option(help="Store URL: embedded:, redis://host, redis+sentinel://…", show_default=False),
-]
-Data = Annotated[Path | None, typer.Option(help="Data folder.", show_default="~/.local/state/roost")]
-Port = Annotated[int | None, typer.Option(help="Port of the gateway.", show_default="8400")]
-Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
-Profile = Annotated[str | None, typer.Option(help=f"One of {', '.join(PROFILES)}.", show_default="dev")]
-Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Url = Annotated[str | None, typer.Option(help="Gateway to ask.", show_default="the running `roost up`")]
-
-
-def _load(**flags: Any) -> Loaded:
-    named = {name.replace("__", "."): value for name, value in flags.items()}
-    return Loaded.load({name: str(v) if isinstance(v, Path) else v for name, v in named.items()})
-
 
 def _start(**flags: Any) -> Settings:
     from roost.logs import start_logging
 
-    settings = _load(**flags).settings
+    settings = load(**flags).settings
     start_logging(settings.log_level, settings.log_format)
     return settings
+
+
+app.add_typer(instances.app, name="instances")
+app.add_typer(tokens.app, name="token")
 
 
 @app.command(
@@ -93,14 +82,52 @@ def gateway(
     running.run(running.gateway(settings, wait))
 
 
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="Example:  roost agent --type game --group kr-1 --health http:8080/health -- ./server args",
+)
+def agent(
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.")],
+    type: Annotated[str, typer.Option("--type", help="Service type.")],  # noqa: A002 — the name of the flag
+    group: Annotated[str, typer.Option("--group", help="Group.")],
+    port: Annotated[list[str] | None, typer.Option("--port", help="name=number; may be repeated.")] = None,
+    health: Annotated[str, typer.Option(help="kind:port[/path]: http, tcp, grpc or udp.")] = "",
+    server_id: Annotated[str, typer.Option(help="Stable name, unique among the live ones of the type.")] = "",
+    capacity: Annotated[int, typer.Option(help="Users it can take; 0: no limit.")] = 0,
+    label: Annotated[list[str] | None, typer.Option(help="name=value; may be repeated.")] = None,
+    zone: Annotated[str, typer.Option(help="Where it runs.")] = "",
+    program_version: Annotated[str, typer.Option("--program-version", help="Version of the program.")] = "",
+    ttl: Annotated[float, typer.Option(help="Seconds of silence after which it is dead.")] = 30.0,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Register, beat and remove for a program in any language; pass signals and its exit code on."""
+    from roost.cli import agent as running
+
+    settings = _start(url=url, data=data)
+    ports = running.parse_ports(port or [])
+    fields = {
+        "type": type,
+        "group": group,
+        "health": running.parse_health(health, ports),
+        "ports": ports,
+        "server_id": server_id,
+        "capacity": capacity,
+        "labels": dict(one.partition("=")[::2] for one in label or ()),
+        "zone": zone,
+        "version": program_version,
+    }
+    raise typer.Exit(asyncio.run(running.run_agent(settings, command, fields, ttl)))
+
+
 @app.command(epilog="Examples:  roost status   ·   roost status --json --url http://10.0.0.5:8400")
 def status(url: Url = None, data: Data = None, json: Json = False) -> None:
     """Show the state of a running gateway and its store."""
     from roost.api.system import Status
     from roost.cli import client, output
 
-    settings = _load(url=url, data=data).settings
-    found: Status = client.get(settings, "/admin/v1/status", Status)
+    settings = load(url=url, data=data).settings
+    found = client.ask(settings, "GET", "/admin/v1/status", Status)
     if json:
         output.print_json(found)
         return
@@ -139,7 +166,7 @@ def doctor(
     from roost.cli import output
     from roost.logs import start_logging
 
-    settings = _load(store=store, data=data, gateway__port=port, profile=profile, config=config).settings
+    settings = load(store=store, data=data, gateway__port=port, profile=profile, config=config).settings
     start_logging("error", settings.log_format)
     findings = asyncio.run(examination.examine(settings))
     if json:
@@ -168,7 +195,7 @@ def config(
     if show_example:
         print(example(), end="")
         return
-    rows = list(_load(config=file).rows())
+    rows = list(load(config=file).rows())
     if json:
         output.print_json([{"name": name, "value": value, "origin": origin} for name, value, origin in rows])
     else:

@@ -16,8 +16,8 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for at, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)

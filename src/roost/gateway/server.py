@@ -16,6 +16,7 @@ from roost.gateway.errors import MethodNotAllowed, NotFound
 from roost.gateway.ports import holder_of
 from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats, adapt
 from roost.gateway.routes.discovery import discovery_routes
+from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.system import system_routes
 from roost.gateway.routes.tokens import token_routes
 
@@ -30,6 +31,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *system_routes(platform, stats),
         *token_routes(tokens),
         *discovery_routes(platform),
+        *prometheus_routes(platform),
         *more_routes,
     ]
     for route in routes:

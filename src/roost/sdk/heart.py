@@ -48,8 +48,20 @@ class Registration:
     draining: bool = False
     """Whether the operator wants it empty."""
     ended: Word | None = None
+    told_status: str = ""
+    """The status that the last beat carried; a new one does not wait for the next beat."""
+    hung_since: float | None = None
+    """Monotonic time since when whatever it stands for does not answer; its beats then do not renew."""
+
+    def __post_init__(self) -> None:
+        self.told_status = self.status
+
+    def hang(self) -> None:
+        self.hung_since = time.monotonic()
 
     def beat(self, tick_age_s: float) -> Beat:
+        if self.hung_since is not None:
+            tick_age_s = max(tick_age_s, time.monotonic() - self.hung_since)
         return Beat(self.life, self.status, self.load, self.performance, int(tick_age_s * 1000))
 
     def anew(self) -> RegisterInput:
@@ -144,16 +156,16 @@ class Heart:
         for registration in list(self._registrations.values()):
             # The first beat comes at a random moment of the interval: a fleet started together spreads out.
             at = due.setdefault(registration.instance_id, now + jittered(registration.interval_s / 2, 0.9))
-            if at <= now:
+            if at <= now or registration.status != registration.told_status:
                 due[registration.instance_id] = now + jittered(registration.interval_s)
                 calls.append(self._beat(transport, registration))
         await asyncio.gather(*calls)
 
     async def _beat(self, transport: Transport, registration: Registration) -> None:
         try:
-            reply = await transport.heartbeat(
-                registration.instance_id, registration.beat(time.monotonic() - self._ticked_at)
-            )
+            beat = registration.beat(time.monotonic() - self._ticked_at)
+            reply = await transport.heartbeat(registration.instance_id, beat)
+            registration.told_status = beat.status or ""
             if reply.status == "DRAIN" and not registration.draining:
                 self._say(registration, "drain")
             registration.draining = reply.status == "DRAIN"
