@@ -41,7 +41,10 @@ METHOD = (
     f"one call as soon as its reply is there, for {ROUND_S:g} s; the rate is replies per second. "
     f"Contenders take turns within each of {ROUNDS} rounds; the median counts. Ours: one multiplexed link. "
     f"redis-py: BlockingConnectionPool({POOL}), hiredis parser. valkey-glide: one GlideClient. "
-    f"The script is leader_campaign by its holder; redis-py calls the same source through register_script."
+    f"The script is leader_campaign by its holder; redis-py calls the same source through register_script. "
+    f"NB: callers that do nothing between two calls fall into step, so each of our writes carries nearly all "
+    f"of them: the best case for a link that batches. With 64 of them our client is not always busy, and "
+    f"its rate depends on how fast the two processes wake each other."
 )
 
 Once = Callable[[], Awaitable[Any]]

@@ -62,15 +62,19 @@ def publish(name: str, unit: str, method: str, cases: list[Case], path: Path | N
     """Print the table, write the JSON, and return the exit status: 1 if a promise was missed."""
     print(f"\n{name}, {unit}\n")
     for case in cases:
-        print(f"  {case.name:<24} {'ours':<18} {median(case.ours):>10,.0f}")
+        print(f"  {case.name:<24} {'ours':<14} {_rounds(case.ours)}")
         for peer, rounds in case.peers.items():
-            print(f"  {'':<24} {peer:<18} {median(rounds):>10,.0f}   ours is {_verdict(case, peer)}")
+            print(f"  {'':<24} {peer:<14} {_rounds(rounds)}   ours is {_verdict(case, peer)}")
     print(f"\n{method}\n{machine()}\n")
     if path is not None:
         rows = [case.as_json() for case in cases]
         text = {"name": name, "unit": unit, "method": method, "machine": machine(), "cases": rows}
         path.write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
     return 0 if all(case.kept(peer) for case in cases for peer in case.peers) else 1
+
+
+def _rounds(rates: list[float]) -> str:
+    return f"{median(rates):>9,.0f}  ({min(rates):,.0f} to {max(rates):,.0f})"
 
 
 def _verdict(case: Case, peer: str) -> str:

@@ -166,6 +166,12 @@ def test_a_circle_would_be_found() -> None:
     assert find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
+def test_nobody_uses_wait_for_which_may_swallow_a_cancellation() -> None:
+    """On Python 3.11 a cancel that arrives as the awaited thing ends is lost, and a loop never stops."""
+    users = [module.name for module in modules().values() if "wait_for" in _attributes_of("asyncio", module)]
+    assert users == []
+
+
 def find_cycle(graph: dict[str, set[str]]) -> list[str]:
     """The first circle as a path back to its start; empty if there is none."""
     done: set[str] = set()

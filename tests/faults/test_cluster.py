@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from roost.core.errors import StoreAccessDenied
 from roost.core.ids import Scope
 from roost.core.lease import Tenure
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.topology.cluster import slot_of
+from roost.store.url import parse_store_url
 from roost.testing import RunningCluster, RunningServer, run_cluster
 
 from .harness import HANG_S, PATIENT, closes_after, crowd, eventually, in_thread, opened, write_and_read
@@ -186,3 +188,9 @@ async def test_a_call_for_a_dead_primary_waits_for_its_replica_until_the_calls_o
     async with opened(cluster.url) as store:
         victim.kill()
         assert await store.call("INCR", key, key=key, timeout_s=HANG_S, idempotent=True) == 1
+
+
+async def test_a_refused_password_is_named_as_such(cluster: RunningCluster) -> None:
+    url = cluster.url.replace("redis+cluster://", "redis+cluster://:wrong@")
+    with pytest.raises(StoreAccessDenied):
+        await Store.open(parse_store_url(url))

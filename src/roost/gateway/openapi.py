@@ -19,13 +19,10 @@ from roost.version import __version__
 def document(routes: Iterable[Route]) -> dict[str, Any]:
     """The whole API as OpenAPI 3.1."""
     routes = list(routes)
-    types = [t for route in routes for t in (route.body, route.reply) if t is not None]
-    _, components = msgspec.json.schema_components(
-        [*types, ErrorReply], ref_template="#/components/schemas/{name}"
-    )
+    refs, components = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -44,18 +41,32 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+Refs = dict[type[Any], dict[str, Any]]
+"""Each message type → the reference to its schema."""
+
+
+def _schemas(routes: list[Route]) -> tuple[Refs, dict[str, Any]]:
+    """Two messages of one name are told apart by msgspec, so a type alone does not tell its schema's name."""
+    types: list[type[Any]] = [
+        ErrorReply,
+        *(t for route in routes for t in (route.body, route.reply) if t is not None),
+    ]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    return dict(zip(types, schemas, strict=True)), components
+
+
+def _operation(route: Route, refs: Refs) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": route.handler.__name__,
         "parameters": _parameters(route),
-        "responses": {str(route.status): _success(route)} | _refusals(route),
+        "responses": {str(route.status): _success(route, refs)} | _refusals(route, refs),
     }
     if route.scope is not None:
         operation["security"] = [{"token": []}, {"bearer": []}]
         operation["x-scope"] = route.scope
     if route.body is not None:
-        operation["requestBody"] = {"required": True, "content": _content(route.body)}
+        operation["requestBody"] = {"required": True, "content": _content(refs[route.body])}
     return operation
 
 
@@ -72,17 +83,17 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     return parameters
 
 
-def _success(route: Route) -> dict[str, Any]:
+def _success(route: Route, refs: Refs) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "done"}
     if route.reply is not None:
-        success["content"] = _content(route.reply)
+        success["content"] = _content(refs[route.reply])
     elif route.status != 204:
         success["content"] = {route.content_type: {}}
     return success
 
 
-def _content(message: type[Any]) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{message.__name__}"}}}
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
 
 
 def errors_of(route: Route) -> list[type[BaseException]]:
@@ -97,12 +108,12 @@ def errors_of(route: Route) -> list[type[BaseException]]:
     return errors
 
 
-def _refusals(route: Route) -> dict[str, Any]:
+def _refusals(route: Route, refs: Refs) -> dict[str, Any]:
     codes: dict[int, list[str]] = {}
     for error in errors_of(route):
         row = row_of(error())
         codes.setdefault(row.status, []).append(row.code)
-    content = _content(ErrorReply)
+    content = _content(refs[ErrorReply])
     return {
         str(status): {"description": ", ".join(sorted(set(words))), "content": content}
         for status, words in sorted(codes.items())
@@ -123,8 +134,8 @@ table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0}
 def page(routes: Iterable[Route]) -> str:
     """The same table for people; no external assets."""
     routes = list(routes)
-    components = document(routes)["components"]["schemas"]
-    parts = [_section(route, components) for route in routes]
+    refs, components = _schemas(routes)
+    parts = [_section(route, refs, components) for route in routes]
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Roost API</title><style>{_STYLE}</style>"
@@ -134,7 +145,7 @@ def page(routes: Iterable[Route]) -> str:
     )
 
 
-def _section(route: Route, components: dict[str, Any]) -> str:
+def _section(route: Route, refs: Refs, components: dict[str, Any]) -> str:
     scope = f"scope {route.scope}" if route.scope else "open"
     parameters = "".join(
         f"<tr><td><code>{escape(p['name'])}</code><td>{p['in']}<td>{'required' if p['required'] else ''}"
@@ -142,10 +153,10 @@ def _section(route: Route, components: dict[str, Any]) -> str:
     )
     refusals = "".join(
         f"<tr><td>{status}<td><code>{escape(r['description'])}</code>"
-        for status, r in _refusals(route).items()
+        for status, r in _refusals(route, refs).items()
     )
     shapes = "".join(
-        f"<p>{title}</p><pre>{escape(_pretty(components[message.__name__]))}</pre>"
+        f"<p>{title}</p><pre>{escape(_pretty(components[refs[message]['$ref'].rpartition('/')[2]]))}</pre>"
         for title, message in (("Request", route.body), ("Reply", route.reply))
         if message is not None
     )

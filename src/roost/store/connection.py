@@ -18,7 +18,7 @@ from typing import Any, cast
 import hiredis
 from hiredis import ReplyError
 
-from roost.core.errors import StoreError, StoreRefused, StoreUnavailable
+from roost.core.errors import StoreAccessDenied, StoreError, StoreRefused, StoreUnavailable
 from roost.store.call import Call, pack, refusal
 from roost.store.url import Address, Credentials
 
@@ -190,6 +190,8 @@ async def _introduce(connection: Connection, access: Access, timeout_s: float) -
         except StoreRefused as error:
             if command[0] == "CLIENT":
                 continue  # an ACL user without CLIENT works as well, only without a name in CLIENT LIST
+            if command[0] == "AUTH":
+                raise StoreAccessDenied(f"the store refuses access: {error.message}") from None
             raise refusal(f"{error.message} (at {command[0]})") from None
 
 

@@ -12,7 +12,7 @@ from binascii import crc_hqx
 from typing import Any
 
 from roost.core.backoff import jittered
-from roost.core.errors import StoreError, StoreUnavailable
+from roost.core.errors import StoreError, StoreRefused, StoreUnavailable
 from roost.store.call import Call
 from roost.store.connection import Access, Connection, ask, dial, reason_of
 from roost.store.link import Link, LinkOptions, retry_later
@@ -46,6 +46,7 @@ class Cluster:
         self._owners: list[Address | None] = [None] * SLOTS
         self._links: dict[Address, Link] = {}
         self._why_unknown = "not asked yet"
+        self._refused: StoreRefused | None = None
         self._refresh_now = asyncio.Event()
         self._refreshed = asyncio.Event()
         self._keeper = asyncio.create_task(self._keep_map(), name="cluster map")
@@ -96,6 +97,8 @@ class Cluster:
                     self._refreshed.clear()
                     self._refresh_now.set()
                     await self._refreshed.wait()
+                    if self._refused is not None:
+                        raise self._refused
         except TimeoutError:
             raise StoreUnavailable(f"the cluster is not complete: {self._why_unknown}") from None
         await asyncio.gather(*(link.ready(timeout_s) for link in self.links()))
@@ -131,6 +134,7 @@ class Cluster:
             try:
                 await self._refresh()
             except Exception as error:  # the keeper must outlive any single bad answer
+                self._refused = error if isinstance(error, StoreRefused) else None
                 self._why_unknown = reason_of(error)
                 log.warning("cluster map not learnt", extra={"reason": self._why_unknown})
             self._refreshed.set()
@@ -145,7 +149,10 @@ class Cluster:
     async def _refresh(self) -> None:
         owners = await self._learn()
         self._why_unknown = "some slots have no primary"
-        gone = set(self._links) - set(owners)
+        # A node that owns nothing may still be the target of a slot on the move: not while it has work.
+        gone = {
+            a for a, link in self._links.items() if a not in owners and not (link.connected and link.inflight)
+        }
         self._owners = owners
         for address in gone:
             log.info("node left the cluster map", extra={"node": str(address)})
@@ -165,7 +172,7 @@ class Cluster:
         """Ask one node after the other, those that answer now first."""
         up = [address for address, link in self._links.items() if link.connected]
         down = [address for address in self._links if address not in up]
-        problem = "no node is known"
+        problem: StoreError = StoreUnavailable("no node is known")
         for address in dict.fromkeys([*up, *self._seeds, *down]):
             try:
                 connection = await dial(address, self.access, self._options.connect_timeout_s)
@@ -177,9 +184,11 @@ class Cluster:
                 finally:
                     connection.abort()
                 return _owners_of(reply, address)
-            except (StoreError, TimeoutError) as error:
-                problem = reason_of(error)
-        raise StoreUnavailable(problem)
+            except TimeoutError:
+                problem = StoreUnavailable(f"{address} did not answer")
+            except StoreError as error:
+                problem = error
+        raise problem
 
 
 def _owners_of(reply: list[Any], asked: Address) -> list[Address | None]:

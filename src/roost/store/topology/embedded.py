@@ -238,7 +238,8 @@ async def _end(folder: Path, pid: int, process: asyncio.subprocess.Process | Non
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, ending)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(_ended(folder, process), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await _ended(folder, process)
             return
 
 

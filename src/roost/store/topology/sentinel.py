@@ -41,6 +41,7 @@ class Sentinel:
         self._master = master
         self._options = options
         self._open: dict[Address, Connection | None] = dict.fromkeys(sentinels)
+        self._dialling = {sentinel: asyncio.Lock() for sentinel in sentinels}
         self._primary: Address | None = None
         self._look_now = asyncio.Event()
         self._link = Link(
@@ -116,10 +117,11 @@ class Sentinel:
         return max(known, key=lambda answer: answer[0])[1]
 
     async def _ask(self, sentinel: Address) -> tuple[int, Address]:
-        connection = self._open[sentinel]
-        if connection is None or connection.lost.done():
-            connection = await dial(sentinel, self._sentinel_access, ASK_TIMEOUT_S)
-            self._open[sentinel] = connection
+        async with self._dialling[sentinel]:  # two who ask at once must not dial the same sentinel twice
+            connection = self._open[sentinel]
+            if connection is None or connection.lost.done():
+                connection = await dial(sentinel, self._sentinel_access, ASK_TIMEOUT_S)
+                self._open[sentinel] = connection
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
                 reply = await ask(connection, "SENTINEL", "MASTER", self._master, timeout_s=ASK_TIMEOUT_S)
