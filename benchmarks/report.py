@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -32,6 +33,15 @@ class Case:
     def kept(self, peer: str) -> bool:
         return self.ratio(peer) >= self.promised.get(peer, 0.0)
 
+    def kept_all(self) -> bool:
+        return all(self.kept(peer) for peer in self.peers)
+
+    def lines(self) -> list[str]:
+        rows = [f"{self.name:<36} {'ours':<14} {_rounds(self.ours)}"]
+        for peer, rounds in self.peers.items():
+            rows.append(f"{'':<36} {peer:<14} {_rounds(rounds)}   ours is {_verdict(self, peer)}")
+        return rows
+
     def as_json(self) -> dict[str, Any]:
         return {
             "case": self.name,
@@ -39,6 +49,29 @@ class Case:
             "peers": {peer: round(median(rounds)) for peer, rounds in self.peers.items()},
             "ratio": {peer: round(self.ratio(peer), 2) for peer in self.peers},
         }
+
+
+@dataclass
+class Figure:
+    """A number of ours alone, in a unit of its own: less is better, and more than `most` breaks a promise."""
+
+    name: str
+    unit: str
+    rounds: list[float]
+    most: float | None = None
+
+    def kept_all(self) -> bool:
+        return self.most is None or median(self.rounds) <= self.most
+
+    def lines(self) -> list[str]:
+        verdict = ""
+        if self.most is not None:
+            verdict = f"   promised at most {self.most:g}: {'met' if self.kept_all() else 'missed'}"
+        return [f"{self.name:<36} {self.unit:<14} {_rounds(self.rounds)}{verdict}"]
+
+    def as_json(self) -> dict[str, Any]:
+        ours = float(f"{median(self.rounds):.4g}")
+        return {"case": self.name, "unit": self.unit, "ours": ours, "peers": {}, "ratio": {}}
 
 
 def machine() -> dict[str, str | int]:
@@ -58,23 +91,27 @@ def result_file() -> Path | None:
     return path
 
 
-def publish(name: str, unit: str, method: str, cases: list[Case], path: Path | None) -> int:
+def publish(name: str, unit: str, method: str, cases: Sequence[Case | Figure], path: Path | None) -> int:
     """Print the table, write the JSON, and return the exit status: 1 if a promise was missed."""
     print(f"\n{name}, {unit}\n")
     for case in cases:
-        print(f"  {case.name:<24} {'ours':<14} {_rounds(case.ours)}")
-        for peer, rounds in case.peers.items():
-            print(f"  {'':<24} {peer:<14} {_rounds(rounds)}   ours is {_verdict(case, peer)}")
+        for line in case.lines():
+            print(f"  {line}")
     print(f"\n{method}\n{machine()}\n")
     if path is not None:
         rows = [case.as_json() for case in cases]
         text = {"name": name, "unit": unit, "method": method, "machine": machine(), "cases": rows}
         path.write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
-    return 0 if all(case.kept(peer) for case in cases for peer in case.peers) else 1
+    return 0 if all(case.kept_all() for case in cases) else 1
 
 
-def _rounds(rates: list[float]) -> str:
-    return f"{median(rates):>9,.0f}  ({min(rates):,.0f} to {max(rates):,.0f})"
+def _rounds(rounds: list[float]) -> str:
+    shown = f"{_number(median(rounds)):>9}"
+    return f"{shown}  ({_number(min(rounds))} to {_number(max(rounds))})" if len(rounds) > 1 else shown
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _verdict(case: Case, peer: str) -> str:

@@ -1,14 +1,14 @@
-"""The rules of discovery, without I/O: what may be said, who may take users, what to believe."""
+"""The rules of discovery, without I/O: what may be said, and who may take users."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from roost.api.discovery import Instance, Order, RegisterInput, Status
+from roost.api.discovery import Order, RegisterInput, Status
 from roost.core.errors import InvalidInput
 from roost.core.ids import check_id, check_name
 
@@ -136,32 +136,3 @@ def fits_labels(labels: Mapping[str, str], wanted: Sequence[str]) -> bool:
 
 def iso(ms: float) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-class ListGuard:
-    """A client's doubt: an empty or halved list is believed only when a second one, 10 s later, agrees."""
-
-    CONFIRM_AFTER_S = 10.0
-
-    def __init__(self) -> None:
-        self._believed: dict[str, Instance] = {}
-        self._doubted_at: float | None = None
-
-    def believe(self, fresh: Iterable[Instance], now: float) -> dict[str, Instance]:
-        """The list to act on. Instances that left one by one, cleanly, were never a reason to doubt."""
-        listed = {instance.instance_id: instance for instance in fresh}
-        missing = len(self._believed.keys() - listed.keys())
-        if not self._believed or missing * 2 <= len(self._believed):
-            self._doubted_at, self._believed = None, listed
-        elif self._doubted_at is None:
-            self._doubted_at = now
-        elif now - self._doubted_at >= self.CONFIRM_AFTER_S:
-            self._doubted_at, self._believed = None, listed
-        return self._believed
-
-    def left(self, instance_id: str) -> None:
-        """A removal that the feed told: certain, no doubt needed."""
-        self._believed.pop(instance_id, None)
-
-    def doubts(self) -> bool:
-        return self._doubted_at is not None

@@ -36,7 +36,7 @@ from roost.api.discovery import (
     RegisterInput,
 )
 from roost.core.backoff import Backoff
-from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, UnknownInstance
+from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
 from roost.sdk.heart import Heart, MakeTransport, Registration, Word
 from roost.sdk.memory import CONFIRM_AFTER_S, ListDisk, ListGuard
 from roost.sdk.transport import Transport
@@ -68,9 +68,14 @@ class Client:
         self._heart: Heart | None = None
         self._listeners: set[asyncio.Task[None]] = set()
         self._open: Transport | None = None
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        self._open = await self._make_transport()
+        try:
+            await self._transport()
+        except StoreUnavailable as error:
+            # A server that starts while nobody answers goes on with what it knows; each call tries anew.
+            log.warning("nobody answers yet", extra={"reason": error.message})
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -86,20 +91,18 @@ class Client:
             await self._open.close()
             self._open = None
 
-    @property
-    def _transport(self) -> Transport:
-        if self._open is None:
-            raise InvalidInput(
-                "the client is not open", hint="use it as `async with roost.connect(…) as client`"
-            )
-        return self._open
+    async def _transport(self) -> Transport:
+        async with self._opening:
+            if self._open is None:
+                self._open = await self._make_transport()
+            return self._open
 
     # -- an instance speaks
 
     async def register(self, *, type: str, group: str, **fields: Any) -> Registered:  # noqa: A002 — the documented name
         """Make an instance known; fields as in `RegisterInput`. Host and systemInfo are filled in."""
         given = self._filled({"type": type, "group": group, **fields})
-        registered = await self._transport.register(given)
+        registered = await (await self._transport()).register(given)
         self._registrations[registered.instance_id] = Registration(
             given,
             registered.instance_id,
@@ -114,7 +117,9 @@ class Client:
     async def heartbeat(self, instance_id: str, **patch: Any) -> BeatReply:
         """One beat by hand; `patch` may hold status, load, performance."""
         known = self._registrations.get(instance_id)
-        return await self._transport.heartbeat(instance_id, _beat(patch, known.life if known else ""))
+        return await (await self._transport()).heartbeat(
+            instance_id, _beat(patch, known.life if known else "")
+        )
 
     def start_auto_heartbeat(
         self, instance_id: str, on_word: Callable[[Word], None] | None = None
@@ -140,7 +145,7 @@ class Client:
         known = self._registrations.pop(instance_id, None)
         if self._heart is not None:
             self._heart.drop(instance_id)
-        await self._transport.remove(instance_id, type, group, known.life if known else "")
+        await (await self._transport()).remove(instance_id, type, group, known.life if known else "")
 
     @contextlib.asynccontextmanager
     async def registered(
@@ -190,7 +195,7 @@ class Client:
         key = (type, group)
         guard = self._guards.setdefault(key, ListGuard())
         try:
-            fresh = await self._transport.discover(type, group, labels, verify)
+            fresh = await (await self._transport()).discover(type, group, labels, verify)
         except StoreError as error:
             kept = self._disk.load(type, group) if self._disk is not None else None
             if kept is None or labels:
@@ -208,7 +213,7 @@ class Client:
 
     async def get(self, instance_id: str) -> InstanceDetail:
         """One instance, living or gone, with its history."""
-        return await self._transport.get(instance_id)
+        return await (await self._transport()).get(instance_id)
 
     async def watch(
         self,
@@ -222,7 +227,7 @@ class Client:
         guard = ListGuard()
         while True:
             try:
-                async for change in self._transport.watch(type, group, labels):
+                async for change in (await self._transport()).watch(type, group, labels):
                     backoff.reset()
                     if change.event == "snapshot" and not self._is_believed(guard, change):
                         await asyncio.sleep(CONFIRM_AFTER_S)

@@ -45,6 +45,7 @@ local id, life, status, load, performance = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 
 local tick_age_ms, now = tonumber(ARGV[6]), now_us(ARGV[7])
 
 local entry = instance_entry(index, id)
+local was = entry and redis.call('HGET', beats .. entry.place, id)
 if not entry then
   local cause, ended = string.match(redis.call('HGET', gone, id) or '', '^([^\t]+)\t(%d+)')
   if cause and cause ~= 'no-response' and (life == '' or tonumber(life) <= tonumber(ended)) then
@@ -58,6 +59,9 @@ if life ~= '' and life ~= entry.life then
   end
   return { 'UNKNOWN' }
 end
+if not was then
+  return { 'UNKNOWN' }
+end
 
 if tick_age_ms * 2 > entry.ttl_ms then
   if instance_suspect(beats, entry.place, id) then
@@ -67,7 +71,6 @@ if tick_age_ms * 2 > entry.ttl_ms then
 else
   local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
   redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
-  local was = redis.call('HGET', beats .. entry.place, id) or ''
   local suspect, was_status, was_load, told, was_performance = string.match(was,
     '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+),"beatMs":%d+,"life":%d+,"performance":(.+)}$')
   status = status ~= '' and status or was_status

@@ -5,6 +5,9 @@
 -- same nonce) gives the same life. An instance that registers itself again after it was forgotten names
 -- its former life: it is refused if it was removed on purpose, or if a later life took its id.
 --
+-- Where it registers again as something else, the end of its life before is told too: whoever watches its
+-- old place or labels only would not see it leave.
+--
 -- KEYS
 --   meta         hash     lease clock, and the last life given
 --   index        hash     id → place, life, nonce, name, ttl, capacity
@@ -68,13 +71,14 @@ end
 local kept = redis.call('HMGET', meta, 'clock_ms', 'life')
 local clock = tonumber(kept[1] or '0')
 local holder = name ~= '' and redis.call('HGET', names, name)
-if holder and holder ~= id then
+local other = holder and holder ~= id and instance_entry(index, holder)
+if other then
   local since = tonumber(redis.call('ZSCORE', leases, holder) or clock)
-  local other = instance_entry(index, holder)
-  return { 'TAKEN', holder, math.max(0, math.ceil(since + (other and other.ttl_ms or 0) / 2 - clock)) }
+  return { 'TAKEN', holder, math.max(0, math.ceil(since + other.ttl_ms / 2 - clock)) }
 end
 
 if known then
+  local same = known.place == place and redis.call('HGET', records .. place, id) == record
   redis.call('HDEL', records .. known.place, id)
   redis.call('HDEL', beats .. known.place, id)
   if redis.call('HLEN', records .. known.place) == 0 then
@@ -82,6 +86,9 @@ if known then
   end
   if known.name ~= '' then
     redis.call('HDEL', names, known.name)
+  end
+  if not same then
+    instance_tell(feed, bell, records, beats, overrides, now, id, known, 'removed', 'terminated')
   end
 end
 

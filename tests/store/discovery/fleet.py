@@ -1,0 +1,296 @@
+"""Discovery's scripts on a real server, with the clock in the test's hand, and what must always hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from roost.core.events import Entry
+from roost.core.lease import MAX_STEP_MS
+from roost.discovery import rules
+from roost.discovery.model import KeptBeat, Record, encode
+from roost.discovery.scripts import (
+    Alive,
+    Buried,
+    DiscoveryScripts,
+    Drain,
+    Fenced,
+    Left,
+    Ok,
+    Ordered,
+    Registered,
+    Removed,
+    Snapshot,
+    Swept,
+    Taken,
+    Unknown,
+)
+from roost.store.feed import parse_entry
+from roost.store.keys import DISCOVERY, SdPart
+from roost.store.store import Store
+
+T0 = 1_700_000_000_000_000
+SECOND = 1_000_000
+TTL_S = 30
+BUDGET_PERCENT = 15
+SWEEP_LIMIT = 500
+
+
+class Fleet:
+    """Calls the scripts at `now`, which only the test moves."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.scripts = DiscoveryScripts(store.library, store.keys)
+        self.now = T0
+        self._nonces = 0
+
+    async def register(
+        self,
+        id: str = "a",  # noqa: A002
+        *,
+        type: str = "game",  # noqa: A002
+        group: str = "eu",
+        server_id: str = "",
+        status: str = "ready",
+        load: int = 0,
+        capacity: int = 100,
+        performance: bytes = b"{}",
+        ttl_s: float = TTL_S,
+        nonce: str = "",
+        former_life: int | str = "",
+        labels: dict[str, str] | None = None,
+    ) -> Registered | Taken | Removed | Fenced:
+        self._nonces += 1
+        return await self.scripts.register(
+            id=id,
+            place=rules.place_of(type, group),
+            name=rules.name_of(type, server_id),
+            record=encode(Record(type, group, server_id, capacity=capacity, labels=labels or {})),
+            status=status,
+            load=load,
+            capacity=capacity,
+            performance=performance,
+            ttl_ms=int(ttl_s * 1000),
+            nonce=nonce or f"n{self._nonces}",
+            former_life=former_life,
+            now=self.now,
+        )
+
+    async def add(self, id: str = "a", **more: Any) -> int:  # noqa: A002
+        """Register, and return the life that it was given."""
+        answer = await self.register(id, **more)
+        assert isinstance(answer, Registered), answer
+        return answer.life
+
+    async def beat(
+        self,
+        id: str = "a",  # noqa: A002
+        life: int | str = "",
+        *,
+        status: str = "",
+        load: int | str = "",
+        performance: bytes = b"",
+        tick_age_ms: int = 0,
+    ) -> Ok | Drain | Unknown | Removed | Fenced:
+        return await self.scripts.heartbeat(
+            id=id,
+            life=life,
+            status=status,
+            load=load,
+            performance=performance,
+            tick_age_ms=tick_age_ms,
+            now=self.now,
+        )
+
+    async def remove(
+        self,
+        id: str = "a",  # noqa: A002
+        life: int | str = "",
+        *,
+        place: str = "",
+        cause: str = "terminated",
+    ) -> Left | Unknown | Fenced:
+        return await self.scripts.remove(id=id, life=life, place=place, cause=cause, now=self.now)
+
+    async def override(self, id: str, order: bytes, word: str = "order") -> Ordered | Unknown:  # noqa: A002
+        return await self.scripts.override(id=id, order=order, word=word, now=self.now)
+
+    async def bury(self, id: str, life: int) -> Buried | Alive:  # noqa: A002
+        return await self.scripts.bury(id=id, life=life, now=self.now)
+
+    async def sweep(self, *, limit: int = SWEEP_LIMIT, budget_percent: int = BUDGET_PERCENT) -> Swept:
+        return await self.scripts.sweep(
+            limit=limit, budget_percent=budget_percent, max_step_ms=MAX_STEP_MS, now=self.now
+        )
+
+    async def pass_time(self, seconds: int, *, beating: Sequence[str] = ()) -> Swept:
+        """Sweep once a second, while some go on beating; returns all that the sweeps found."""
+        found = Swept(0, [], [], [])
+        for _ in range(seconds):
+            self.now += SECOND
+            for id_ in beating:
+                await self.beat(id_)
+            swept = await self.sweep()
+            found.ended.extend(swept.ended)
+            found.suspected.extend(swept.suspected)
+            found.held.extend(swept.held)
+            found = Swept(swept.clock_ms, found.ended, found.suspected, found.held)
+        return found
+
+    async def die(self, id: str, life: int) -> None:  # noqa: A002
+        """Make it suspect and bury it: a death that needs no time."""
+        await self.beat(id, life, tick_age_ms=3_600_000)
+        assert await self.bury(id, life) == Buried()
+
+    async def snapshot(self, type: str = "*", group: str = "*") -> Snapshot:  # noqa: A002
+        return await self.scripts.snapshot(wanted_type=type, wanted_group=group)
+
+    async def kept_beat(self, id: str = "a", place: str = "game:eu") -> KeptBeat:  # noqa: A002
+        key = self.store.keys.sd("beats") + place.encode()
+        return msgspec.json.decode(await self.store.call("HGET", key, id, key=key), type=KeptBeat)
+
+    async def feed(self) -> list[Entry]:
+        key = self.store.keys.feed(DISCOVERY)
+        return [parse_entry(raw) for raw in await self.store.call("XRANGE", key, "-", "+", key=key)]
+
+    async def told(self) -> list[tuple[str, str, str]]:
+        """The feed as (event, id, status)."""
+        return [(e.fields["event"], e.fields["id"], e.fields["status"]) for e in await self.feed()]
+
+    async def history(self, id: str = "a") -> list[tuple[str, str]]:  # noqa: A002
+        """The history as (event, status), oldest first."""
+        key = self.store.keys.sd("history") + id.encode()
+        lines = [line.decode().split("\t") for line in await self.store.call("LRANGE", key, 0, -1, key=key)]
+        return [(line[1], line[3]) for line in lines]
+
+    async def damage(self, command: str, part: SdPart, *args: str | int, place: str = "") -> None:
+        """What a person with a Redis prompt might do."""
+        key = self.store.keys.sd(part) + place.encode()
+        await self.store.call(command, key, *args, key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    place: str
+    life: int
+    name: str
+    ttl_ms: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Every key of discovery, read."""
+
+    index: dict[str, Indexed]
+    leases: dict[str, float]
+    names: dict[str, str]
+    gone: dict[str, str]
+    services: set[str]
+    records: dict[str, dict[str, Record]]
+    beats: dict[str, dict[str, KeptBeat]]
+    feed: list[Entry]
+    ages: dict[str, int]
+    """Instance id → seconds that its history will still be kept; -1: for ever."""
+
+
+async def read_state(store: Store) -> State:
+    keys = store.keys
+    feed = keys.feed(DISCOVERY)
+
+    def ask(command: str, part: SdPart, *more: str | int) -> asyncio.Future[Any]:
+        return store.call(command, keys.sd(part), *more, key=keys.sd(part))
+
+    index, leases, names, gone, services, entries = await asyncio.gather(
+        ask("HGETALL", "index"),
+        ask("ZRANGE", "leases", 0, -1, "WITHSCORES"),
+        ask("HGETALL", "names"),
+        ask("HGETALL", "gone"),
+        ask("SMEMBERS", "services"),
+        store.call("XRANGE", feed, "-", "+", key=feed),
+    )
+    return State(
+        {id_: _indexed(packed) for id_, packed in _pairs(index)},
+        {id_: float(score) for id_, score in _pairs(leases)},
+        dict(_pairs(names)),
+        dict(_pairs(gone)),
+        {place.decode() for place in services},
+        await _hashes(store, "records", Record),
+        await _hashes(store, "beats", KeptBeat),
+        [parse_entry(raw) for raw in entries],
+        await _history_ages(store),
+    )
+
+
+async def invariants(store: Store) -> State:
+    """What holds after every script: all indexes agree, nobody is half there, the feed has no hole."""
+    state = await read_state(store)
+    live = state.index.keys()
+    by_place: dict[str, set[str]] = {}
+    for id_, entry in state.index.items():
+        by_place.setdefault(entry.place, set()).add(id_)
+
+    assert state.leases.keys() == live, "leases and index differ"
+    assert {place: set(records) for place, records in state.records.items()} == by_place
+    assert {place: set(beats) for place, beats in state.beats.items()} == by_place
+    assert state.services == by_place.keys(), "the set of services and the places with records differ"
+    assert state.names == {entry.name: id_ for id_, entry in state.index.items() if entry.name}
+    assert not live & state.gone.keys(), "an id is both live and gone"
+    for id_, entry in state.index.items():
+        record, beat = state.records[entry.place][id_], state.beats[entry.place][id_]
+        assert rules.place_of(record.type, record.group) == entry.place
+        assert rules.name_of(record.type, record.server_id) == entry.name
+        assert (beat.life, record.capacity) == (entry.life, entry.capacity)
+        assert state.ages[id_] == -1, "the history of a live instance expires"
+    for id_ in state.gone:
+        assert state.ages[id_] > 0, "the history of a gone instance stays for ever"
+    _feed_is_whole(state.feed)
+    return state
+
+
+def _feed_is_whole(feed: list[Entry]) -> None:
+    assert [entry.rev for entry in feed] == list(range(1, len(feed) + 1))
+    assert [entry.prev_at for entry in feed] == [0, *(entry.at for entry in feed)][:-1]
+    assert all(entry.at > entry.prev_at for entry in feed)
+    lives = Counter((e.fields["event"], e.fields["id"], e.fields["life"]) for e in feed)
+    for (event, *who), times in lives.items():
+        if event != "changed":
+            assert times == 1, f"{event} of {who} was told {times} times"
+        assert ("added", *who) in lives, f"{event} of {who}, which was never added"
+
+
+def _pairs(flat: list[bytes]) -> list[tuple[str, str]]:
+    return [(name.decode(), value.decode()) for name, value in zip(flat[::2], flat[1::2], strict=True)]
+
+
+def _indexed(packed: str) -> Indexed:
+    place, life, _, name, ttl_ms, capacity = packed.split("\t")
+    return Indexed(place, int(life), name, int(ttl_ms), int(capacity))
+
+
+async def _found(store: Store, part: SdPart) -> dict[str, bytes]:
+    """What follows the prefix → the whole key."""
+    prefix = store.keys.sd(part)
+    found = await store.call("KEYS", prefix + b"*", key=prefix)
+    return {key.removeprefix(prefix).decode(): key for key in found}
+
+
+async def _hashes(store: Store, part: SdPart, kind: type[Any]) -> dict[str, dict[str, Any]]:
+    found = await _found(store, part)
+    flat = await asyncio.gather(*(store.call("HGETALL", key, key=key) for key in found.values()))
+    return {
+        place: {id_: msgspec.json.decode(value, type=kind) for id_, value in _pairs(pairs)}
+        for place, pairs in zip(found, flat, strict=True)
+    }
+
+
+async def _history_ages(store: Store) -> dict[str, int]:
+    found = await _found(store, "history")
+    ages = await asyncio.gather(*(store.call("TTL", key, key=key) for key in found.values()))
+    return dict(zip(found, ages, strict=True))
