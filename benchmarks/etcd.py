@@ -66,7 +66,9 @@ def registering(record: bytes, ttl_s: int) -> Work:
     def work() -> Generator[bytes, bytes, None]:
         granted = yield grant
         lease = json.loads(granted)["ID"]
-        yield _post("/v3/kv/put", {"key": _b64(f"sd/load/kr-1/{new_ulid()}".encode()), "value": value, "lease": lease})
+        yield _post(
+            "/v3/kv/put", {"key": _b64(f"sd/load/kr-1/{new_ulid()}".encode()), "value": value, "lease": lease}
+        )
 
     return work
 

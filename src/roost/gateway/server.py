@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from roost.app import Platform
-from roost.core.errors import PortTaken, StartFailed
+from roost.core.errors import InvalidId, PortTaken, StartFailed
 from roost.gateway.auth import Tokens, root_token
 from roost.gateway.errors import MethodNotAllowed, NotFound
 from roost.gateway.ports import holder_of
@@ -52,6 +52,8 @@ def _refuser(routes: list[Route]) -> Handler:
 
     async def refuse(request: Request) -> None:
         allowed = sorted({method for pattern, method in patterns if pattern.fullmatch(request.http.path)})
+        if request.http.method in allowed:
+            raise InvalidId("ids in addresses hold no braces")  # aiohttp matches none that do
         if allowed:
             refusal = MethodNotAllowed(f"{request.http.path} takes {', '.join(allowed)}")
             refusal.allowed = tuple(allowed)

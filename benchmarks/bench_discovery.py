@@ -1,0 +1,22 @@
+"""What does discovery cost: over HTTP beside etcd, in the store with 10 000 instances, and until watchers know?"""
+
+from __future__ import annotations
+
+import sys
+
+import uvloop
+
+import discovery_http
+import discovery_store
+import discovery_watch
+from report import publish, result_file
+
+if __name__ == "__main__":
+    path = result_file()
+    cases = [
+        *uvloop.run(discovery_http.main()),
+        *uvloop.run(discovery_store.main()),
+        *uvloop.run(discovery_watch.main()),
+    ]
+    method = "\n".join((discovery_http.METHOD, discovery_store.METHOD, discovery_watch.METHOD))
+    sys.exit(publish("discovery", "requests per second, or as the case says", method, cases, path))
