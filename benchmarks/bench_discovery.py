@@ -1,4 +1,4 @@
-"""What does discovery cost: over HTTP beside etcd, in the store with 10 000 instances, and until watchers know?"""
+"""What does discovery cost: over HTTP beside etcd, on the store with 10 000, until watchers know?"""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import uvloop
 import discovery_http
 import discovery_store
 import discovery_watch
-from report import publish, result_file
+from report import Case, Figure, publish, result_file
 
 if __name__ == "__main__":
     path = result_file()
-    cases = [
+    cases: list[Case | Figure] = [
         *uvloop.run(discovery_http.main()),
         *uvloop.run(discovery_store.main()),
         *uvloop.run(discovery_watch.main()),

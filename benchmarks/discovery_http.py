@@ -33,16 +33,16 @@ PROMISED_PER_CPU = {"etcd": 2.0}
 
 METHOD = (
     f"HTTP: {CONNECTIONS} kept connections, each with one request under way, from one generator for all "
-    f"contenders; {ROUNDS} rounds of {ROUND_S:g} s in turns, the median counts. Ours: `roost up`, one gateway "
-    f"worker with a token check, and its valkey-server over a unix socket; both count as server CPU. etcd: "
-    f"one member, its HTTP/JSON gateway (which speaks gRPC to itself; native gRPC clients pay less), no "
+    f"contenders; {ROUNDS} rounds of {ROUND_S:g} s in turns, the median counts. Ours: `roost up`, one "
+    f"gateway with its token check, and its valkey-server over a unix socket; both count. etcd: one "
+    f"member, its HTTP/JSON gateway (which speaks gRPC to itself; native gRPC clients pay less), no "
     f"authentication. register: one POST here; lease grant and put there, which count as one. read: "
-    f"{LISTED} instances as JSON; etcd holds the same JSON. Our list comes from the gateway's memory while the "
-    f"feed proves it current (beat times up to 1 s old); an etcd read is linearizable. DURABILITY DIFFERS: "
-    f"etcd answers a write after its Raft log is fsynced; our store writes its append-only file on each write "
-    f"and fsyncs it once a second, so a power cut can cost the last second (instances then register again "
-    f"by themselves). The column `etcd eased` removes the difference from its side: --unsafe-no-fsync and "
-    f"serializable reads. Nothing is promised against that one."
+    f"{LISTED} instances as JSON; etcd holds the same JSON. Our list comes from the gateway's memory while "
+    f"the feed proves it current (beat times up to 1 s old); an etcd read is linearizable. DURABILITY "
+    f"DIFFERS: etcd answers a write after its Raft log is fsynced; our store writes its append-only file on "
+    f"each write and fsyncs it once a second, so a power cut can cost the last second (instances then "
+    f"register again by themselves). The column `etcd eased` takes these costs from etcd: "
+    f"--unsafe-no-fsync and serializable reads. Nothing is promised against that one."
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from multiprocessing.connection import Connection
 
@@ -15,7 +14,7 @@ from discovery_http import sample
 from discovery_store import connect
 from report import Figure
 from roost.discovery.service import Discovery
-from roost.testing import RunningServer, run_valkey
+from roost.testing import run_valkey
 
 PROCESSES = 4
 WATCHERS_EACH = 25
@@ -23,8 +22,8 @@ REGISTRATIONS = 250
 PAUSE_S = 0.04
 
 METHOD = (
-    f"Watch: {PROCESSES * WATCHERS_EACH} watchers in {PROCESSES} processes, each watcher with connections of its "
-    f"own; {REGISTRATIONS} registrations, one every {PAUSE_S * 1000:g} ms. A wait is from just before the call of "
+    f"Watch: {PROCESSES * WATCHERS_EACH} watchers in {PROCESSES} processes, each with links of its own; "
+    f"{REGISTRATIONS} registrations, one every {PAUSE_S * 1000:g} ms. A wait is from just before the call of "
     f"register until the watcher has the decoded change; `last` is the slowest watcher of each registration."
 )
 
@@ -39,13 +38,13 @@ async def main() -> list[Figure]:
         pipes, children = [], []
         for _ in range(PROCESSES):
             ours, theirs = context.Pipe()
-            child = context.Process(target=_watch_in_process, args=(server, theirs), daemon=True)
+            child = context.Process(target=_watch_in_process, args=(server.url, theirs), daemon=True)
             child.start()
             pipes.append(ours)
             children.append(child)
         for pipe in pipes:
             pipe.recv()  # its watchers have their first snapshot
-        called = await _register(server)
+        called = await _register(server.url)
         seen = [pipe.recv() for pipe in pipes]
         for child in children:
             child.join()
@@ -64,11 +63,11 @@ async def main() -> list[Figure]:
     ]
 
 
-async def _register(server: RunningServer) -> dict[str, int]:
+async def _register(url: str) -> dict[str, int]:
     """When the registration of each id was called."""
     called: dict[str, int] = {}
     async with AsyncExitStack() as stack:
-        discovery = await connect(server, stack)
+        discovery = await connect(url, stack)
         for number in range(REGISTRATIONS):
             given = sample(instance_id=f"watched-{number}")
             called[given.instance_id] = time.monotonic_ns()
@@ -77,32 +76,31 @@ async def _register(server: RunningServer) -> dict[str, int]:
     return called
 
 
-def _watch_in_process(server: RunningServer, pipe: Connection) -> None:
-    uvloop.run(_watch(server, pipe))
+def _watch_in_process(url: str, pipe: Connection) -> None:
+    uvloop.run(_watch(url, pipe))
 
 
-async def _watch(server: RunningServer, pipe: Connection) -> None:
+async def _watch(url: str, pipe: Connection) -> None:
     seen: Seen = {}
     async with AsyncExitStack() as stack:
-        watchers = [await connect(server, stack) for _ in range(WATCHERS_EACH)]
-        ready = asyncio.Barrier(WATCHERS_EACH + 1)
-        tasks = [asyncio.create_task(_watch_one(one, ready, seen)) for one in watchers]
-        await ready.wait()
-        await asyncio.sleep(0.5)  # their doorbells are being hung up
+        watchers = [await connect(url, stack) for _ in range(WATCHERS_EACH)]
+        ready = [asyncio.Event() for _ in watchers]
+        tasks = [asyncio.create_task(_watch_one(*pair, seen)) for pair in zip(watchers, ready, strict=True)]
+        for one in ready:
+            await one.wait()
+        await asyncio.sleep(0.5)  # until their doorbells hang
         pipe.send(True)
         await asyncio.gather(*tasks)
     pipe.send(seen)
 
 
-async def _watch_one(discovery: Discovery, ready: asyncio.Barrier, seen: Seen) -> None:
+async def _watch_one(discovery: Discovery, ready: asyncio.Event, seen: Seen) -> None:
     left = REGISTRATIONS
     async for change in discovery.watch("game", "kr-1"):
-        now = time.monotonic_ns()
         if change.event == "snapshot":
-            waiting = asyncio.create_task(ready.wait())
-        else:
-            seen.setdefault(change.instance_id, []).append(now)
-            left -= 1
+            ready.set()
+            continue
+        seen.setdefault(change.instance_id, []).append(time.monotonic_ns())
+        left -= 1
         if not left:
-            await waiting
             return

@@ -1,4 +1,4 @@
-"""One load generator for every HTTP server: plain HTTP/1.1 over kept connections, and what it cost the server.
+"""One load generator for every HTTP server: plain HTTP/1.1 over kept connections, and what the server paid.
 
 A full client library would be the bottleneck; this one writes prepared bytes and looks only for the end of
 the reply. A piece of work is a generator that yields requests and is sent the body of each reply.
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 Work = Callable[[], Generator[bytes, bytes, None]]
 """Starts one piece of work: one or more requests that follow each other."""
@@ -89,8 +90,7 @@ class _Line(asyncio.Protocol):
         self._done = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def close(self) -> None:
         self._transport.close()

@@ -37,9 +37,9 @@ class Case:
         return all(self.kept(peer) for peer in self.peers)
 
     def lines(self) -> list[str]:
-        rows = [f"{self.name:<36} {'ours':<14} {_rounds(self.ours)}"]
+        rows = [f"{self.name:<40} {'ours':<14} {_rounds(self.ours)}"]
         for peer, rounds in self.peers.items():
-            rows.append(f"{'':<36} {peer:<14} {_rounds(rounds)}   ours is {_verdict(self, peer)}")
+            rows.append(f"{'':<40} {peer:<14} {_rounds(rounds)}   ours is {_verdict(self, peer)}")
         return rows
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Figure:
         verdict = ""
         if self.most is not None:
             verdict = f"   promised at most {self.most:g}: {'met' if self.kept_all() else 'missed'}"
-        return [f"{self.name:<36} {self.unit:<14} {_rounds(self.rounds)}{verdict}"]
+        return [f"{self.name:<40} {self.unit:<14} {_rounds(self.rounds)}{verdict}"]
 
     def as_json(self) -> dict[str, Any]:
         ours = float(f"{median(self.rounds):.4g}")

@@ -7,6 +7,7 @@ gets another's reply.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from roost.core.errors import (
     OutcomeUnknown,
     StoreAccessDenied,
+    StoreError,
     StoreOverloaded,
     StoreRefused,
     StoreUnavailable,
@@ -505,3 +507,21 @@ async def test_large_replies_survive_killed_connections(valkey: RunningServer) -
                 await callers.progress(rounds=1)
                 valkey.command_reply("CLIENT", "KILL", "TYPE", "normal")
             await callers.progress()
+
+
+async def test_a_caller_that_tries_again_at_once_leaves_the_loop_turning(valkey: RunningServer) -> None:
+    async with opened(valkey.url) as store:
+        valkey.kill()
+        await eventually(lambda: not only_link(store).connected, "the loss to be noticed")
+
+        async def stubborn() -> None:
+            while True:
+                with contextlib.suppress(StoreError):
+                    await store.call("PING")
+
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(3 * FAST.command_timeout_s)  # it returns at all: that is the proof
+        assert not task.done()
+        task.cancel()
+        async with asyncio.timeout(HANG_S):
+            await asyncio.gather(task, return_exceptions=True)

@@ -69,7 +69,7 @@ CATALOGUE = (
         "service:leases:{sd}",
         "zset",
         "sd",
-        "instanceId → lease time at which its silence makes it suspect",
+        "instanceId → lease time at which its silence makes it suspect, or, if it is, dead",
         "the TTL of `service:instance:{instanceId}` and `pvp:server:{server_id}`",
     ),
     KeyFamily(

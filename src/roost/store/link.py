@@ -107,17 +107,23 @@ class Link:
         return len(connection.slots) < self._options.max_inflight and not connection.paused
 
     def _wait(self, call: Call) -> None:
+        if (refused := self._why_not_wait()) is not None:
+            # A turn later: a caller that tries again at once must not keep the loop from turning.
+            self._loop.call_soon(call.fail, refused)
+            return
+        self._waiting.append(call)
+        if not self._ticking:
+            self._start_ticking()
+
+    def _why_not_wait(self) -> StoreUnavailable | None:
         if self._closed:
-            call.fail(StoreUnavailable("the store connection was closed"))
-        elif len(self._waiting) >= self._options.max_waiting:
+            return StoreUnavailable("the store connection was closed")
+        if len(self._waiting) >= self._options.max_waiting:
             self.stats.overloads += 1
-            call.fail(StoreOverloaded(f"{len(self._waiting)} calls are already waiting for {self.name}"))
-        elif self._connection is None and self._away_s() > self._options.command_timeout_s:
-            call.fail(StoreUnavailable(f"the store is away: {self._why_down}"))
-        else:
-            self._waiting.append(call)
-            if not self._ticking:
-                self._start_ticking()
+            return StoreOverloaded(f"{len(self._waiting)} calls are already waiting for {self.name}")
+        if self._connection is None and self._away_s() > self._options.command_timeout_s:
+            return StoreUnavailable(f"the store is away: {self._why_down}")
+        return None
 
     def _pump(self) -> None:
         """Send what waits, as far as there is room."""

@@ -216,7 +216,7 @@ async def test_g2_a_beat_whose_main_loop_stands_makes_suspect_and_does_not_renew
     assert await fleet.beat("a", load=50, tick_age_ms=15_001) == Ok()
 
     state = await invariants(fleet.store)
-    assert state.leases["a"] == before
+    assert state.leases["a"] == before + 15_000  # suspect before its time, dead at its time
     assert state.beats["game:eu"]["a"].suspect == 1
     assert await fleet.told() == [("added", "a", "ready"), ("changed", "a", "suspect")]
 
@@ -244,6 +244,17 @@ async def test_a_main_loop_that_turns_again_ends_suspicion(fleet: Fleet) -> None
     await fleet.beat("a", tick_age_ms=10)
     assert (await fleet.kept_beat("a")).suspect == 0
     assert [status for *_, status in await fleet.told()] == ["ready", "suspect", "ready"]
+
+
+async def test_suspicion_that_ended_begins_anew_after_half_a_lease(fleet: Fleet) -> None:
+    await fleet.add("a")
+    await fleet.pass_time(5)
+    await fleet.beat("a", tick_age_ms=20_000)
+    await fleet.beat("a")
+    assert (await fleet.pass_time(14)).suspected == []
+    assert (await fleet.pass_time(1)).suspected == ["a"]
+    assert (await fleet.pass_time(14)).ended == []
+    assert (await fleet.pass_time(1)).ended == ["a"]
 
 
 async def test_a_hung_server_is_told_to_drain_all_the_same(fleet: Fleet) -> None:

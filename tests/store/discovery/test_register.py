@@ -96,8 +96,9 @@ async def test_a_server_id_is_unique_among_the_live_of_a_type(any_fleet: Fleet) 
 
 async def test_who_waits_for_a_server_id_is_told_how_long(fleet: Fleet) -> None:
     await fleet.add("a", server_id="501", ttl_s=20)
-    await fleet.pass_time(6)
-    assert await fleet.register("b", server_id="501") == Taken("a", 14_000)
+    for left_s in (14, 8, 2):  # before and after it is suspect
+        await fleet.pass_time(6)
+        assert await fleet.register("b", server_id="501") == Taken("a", left_s * 1000)
 
 
 async def test_another_type_may_use_the_same_server_id(fleet: Fleet) -> None:

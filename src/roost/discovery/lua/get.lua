@@ -24,9 +24,11 @@ local id = ARGV[1]
 
 local told = redis.call('LRANGE', history .. id, 0, -1)
 local entry = instance_entry(index, id)
-if entry then
+local record = entry and redis.call('HGET', records .. entry.place, id)
+local beat = entry and redis.call('HGET', beats .. entry.place, id)
+if record and beat then
   local order = redis.call('HGET', overrides, entry.name ~= '' and entry.name or id) or ''
-  return { 'FOUND', redis.call('HGET', records .. entry.place, id), redis.call('HGET', beats .. entry.place, id), order, told }
+  return { 'FOUND', record, beat, order, told }
 end
 local tomb = redis.call('HGET', gone, id)
 if tomb then

@@ -8,7 +8,7 @@
 -- KEYS
 --   meta         hash     lease clock
 --   index        hash     id → place, life, nonce, name, ttl, capacity
---   leases       zset     id → lease time at which its silence makes it suspect
+--   leases       zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   gone         hash     id → tombstone
 --   overrides    hash     type:serverId or id → what the operator ordered
 --   feed         stream   every change of discovery
@@ -64,15 +64,18 @@ if not was then
 end
 
 if tick_age_ms * 2 > entry.ttl_ms then
-  if instance_suspect(beats, entry.place, id) then
+  if instance_suspect(leases, beats, id, entry) then
     instance_note(history, now, id, 'changed', entry.life, 'suspect')
     instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
   end
 else
   local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
-  redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
   local suspect, was_status, was_load, told, was_performance = string.match(was,
     '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+),"beatMs":%d+,"life":%d+,"performance":(.+)}$')
+  if suspect == '1' then
+    redis.call('ZREM', leases, id)
+  end
+  redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
   status = status ~= '' and status or was_status
   load = load ~= '' and load or was_load
   performance = performance ~= '' and performance or was_performance

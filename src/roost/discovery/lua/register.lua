@@ -11,7 +11,7 @@
 -- KEYS
 --   meta         hash     lease clock, and the last life given
 --   index        hash     id → place, life, nonce, name, ttl, capacity
---   leases       zset     id → lease time at which its silence makes it suspect
+--   leases       zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   names        hash     type:serverId → id of the live instance that bears it
 --   gone         hash     id → tombstone
 --   services     set      places (type:group) with live instances
@@ -73,8 +73,10 @@ local clock = tonumber(kept[1] or '0')
 local holder = name ~= '' and redis.call('HGET', names, name)
 local other = holder and holder ~= id and instance_entry(index, holder)
 if other then
-  local since = tonumber(redis.call('ZSCORE', leases, holder) or clock)
-  return { 'TAKEN', holder, math.max(0, math.ceil(since + other.ttl_ms / 2 - clock)) }
+  local due = tonumber(redis.call('ZSCORE', leases, holder) or clock)
+  local beat = redis.call('HGET', beats .. other.place, holder) or ''
+  local ends = string.sub(beat, 1, 13) == '{"suspect":1,' and due or due + other.ttl_ms / 2
+  return { 'TAKEN', holder, math.max(0, math.ceil(ends - clock)) }
 end
 
 if known then

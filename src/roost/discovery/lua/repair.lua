@@ -7,7 +7,7 @@
 -- KEYS
 --   meta       hash     lease clock
 --   index      hash     id → place, life, nonce, name, ttl, capacity
---   leases     zset     id → lease time at which its silence makes it suspect
+--   leases     zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   names      hash     type:serverId → id of the live instance that bears it
 --   gone       hash     id → tombstone
 --   services   set      places with live instances

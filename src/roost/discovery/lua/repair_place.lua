@@ -3,7 +3,7 @@
 --
 -- KEYS
 --   index      hash     id → place, life, nonce, name, ttl, capacity
---   leases     zset     id → lease time at which its silence makes it suspect
+--   leases     zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   names      hash     type:serverId → id of the live instance that bears it
 --   gone       hash     id → tombstone
 --   services   set      places with live instances
@@ -37,7 +37,7 @@ local part = redis.call('HSCAN', records .. place, cursor, 'COUNT', count)
 for at = 1, #part[2], 2 do
   local id = part[2][at]
   local entry = instance_entry(index, id)
-  if entry and entry.place ~= place or redis.call('HEXISTS', gone, id) == 1 then
+  if entry and entry.place ~= place or not entry and redis.call('HEXISTS', gone, id) == 1 then
     redis.call('HDEL', records .. place, id)
     redis.call('HDEL', beats .. place, id)
     mended = mended + 1

@@ -8,7 +8,7 @@
 -- KEYS
 --   meta            hash     lease clock
 --   index           hash     id → place, life, nonce, name, ttl, capacity
---   leases          zset     id → lease time at which its silence makes it suspect
+--   leases          zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   names           hash     type:serverId → id of the live instance that bears it
 --   gone            hash     id → tombstone
 --   services        set      places with live instances
@@ -43,22 +43,18 @@ local now = now_us(ARGV[4])
 
 local clock = lease_clock(meta, now, max_step_ms)
 local total = redis.call('ZCARD', leases)
-local silent = redis.call('ZRANGEBYSCORE', leases, '-inf', clock, 'WITHSCORES', 'LIMIT', 0, limit)
+local silent = redis.call('ZRANGEBYSCORE', leases, '-inf', clock, 'LIMIT', 0, limit)
 local over, ended, suspected, held = {}, {}, {}, {}
-for at = 1, #silent, 2 do
-  local id = silent[at]
+for _, id in ipairs(silent) do
   local entry = instance_entry(index, id)
   if not entry then
     redis.call('ZREM', leases, id)
+  elseif instance_suspect(leases, beats, id, entry) then
+    suspected[#suspected + 1] = id
+    instance_note(history, now, id, 'changed', entry.life, 'suspect')
+    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
   else
-    if silent[at + 1] + entry.ttl_ms / 2 <= clock then
-      over[#over + 1] = id
-    end
-    if instance_suspect(beats, entry.place, id) then
-      suspected[#suspected + 1] = id
-      instance_note(history, now, id, 'changed', entry.life, 'suspect')
-      instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
-    end
+    over[#over + 1] = id
   end
 end
 
@@ -75,7 +71,7 @@ for at = #over, 1, -1 do
       'no-response')
   else
     held[#held + 1] = id
-    redis.call('ZADD', leases, clock + entry.ttl_ms / 2, id)
+    redis.call('ZADD', leases, clock + entry.ttl_ms, id)
   end
 end
 return { 'SWEPT', clock, ended, suspected, held }

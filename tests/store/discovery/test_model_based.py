@@ -1,0 +1,360 @@
+"""Discovery's scripts against a small model: any order of calls, with the clock going anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from roost.api.discovery import Order
+from roost.core.lease import MAX_STEP_MS
+from roost.discovery import scripts as answers
+from roost.discovery.model import encode, instances_of
+from roost.store.store import Store
+from roost.store.url import parse_store_url
+from roost.testing import RunningServer
+from tests.store.discovery.fleet import BUDGET_PERCENT, SECOND, T0, Fleet, Indexed, invariants
+
+T = TypeVar("T")
+
+IDS = st.sampled_from(["a", "b", "c", "d"])
+WHICH_LIFE = st.sampled_from(["none", "present", "present", "former", "later"])
+STATUSES = st.sampled_from(["initializing", "ready", "draining"])
+STEPS_US = st.sampled_from([0, 1_500, SECOND, SECOND, SECOND, 5 * SECOND, 3600 * SECOND, -7 * SECOND])
+
+
+@dataclass
+class Living:
+    """What the model knows of a live instance."""
+
+    place: str
+    name: str
+    capacity: int
+    ttl_ms: int
+    life: int
+    nonce: str
+    status: str
+    load: int
+    told: int
+    due: float
+    """Lease time at which it becomes suspect, or dead if it is."""
+    suspect: bool = False
+
+
+class Model:
+    """The rules of the scripts once more, in the plainest way, without a store."""
+
+    def __init__(self) -> None:
+        self.now = T0
+        self.clock_ms = 0
+        self.looked_us = T0
+        self.last_life = 0
+        self.live: dict[str, Living] = {}
+        self.gone: dict[str, tuple[str, int]] = {}
+        self.drained: set[str] = set()
+        self.lives: dict[str, list[int]] = {}
+        self.told: list[tuple[str, str, int, str]] = []
+
+    def tell(self, event: str, id_: str, status: str) -> None:
+        self.told.append((event, id_, self.live[id_].life, status))
+
+    def register(self, id_: str, fresh: Living, former: int | None) -> Any:
+        known = self.live.get(id_)
+        if known and known.nonce == fresh.nonce:
+            return answers.Registered(known.life)
+        if former is not None:
+            if known and known.life > former:
+                return answers.Fenced(known.life)
+            cause, life = self.gone.get(id_, ("no-response", 0))
+            if cause != "no-response" and life >= former:
+                return answers.Removed(cause)
+        for other_id, other in self.live.items():
+            if fresh.name and other.name == fresh.name and other_id != id_:
+                ends = other.due + (0 if other.suspect else other.ttl_ms / 2)
+                return answers.Taken(other_id, max(0, -int(-(ends - self.clock_ms) // 1)))
+        if known and (known.place, known.name, known.capacity) != (fresh.place, fresh.name, fresh.capacity):
+            self.tell("removed", id_, "terminated")
+        fresh.life = self.last_life = max(self.now, self.last_life + 1)
+        fresh.due = self.clock_ms + fresh.ttl_ms / 2
+        self.live[id_] = fresh
+        self.gone.pop(id_, None)
+        self.lives.setdefault(id_, []).append(fresh.life)
+        self.tell("added", id_, fresh.status)
+        return answers.Registered(fresh.life)
+
+    def beat(self, id_: str, life: int | None, status: str | None, load: int | None, hangs: bool) -> Any:
+        known = self.live.get(id_)
+        if known is None:
+            cause, ended = self.gone.get(id_, ("no-response", 0))
+            if cause != "no-response" and (life is None or life <= ended):
+                return answers.Removed(cause)
+            return answers.Unknown()
+        if life is not None and life != known.life:
+            return answers.Fenced(known.life) if life < known.life else answers.Unknown()
+        if hangs:
+            self.suspect(id_)
+        else:
+            self.renew(id_, known, status or known.status, known.load if load is None else load)
+        return answers.Drain() if (known.name or id_) in self.drained else answers.Ok()
+
+    def renew(self, id_: str, known: Living, status: str, load: int) -> None:
+        fresh_due = self.clock_ms + known.ttl_ms / 2
+        known.due = fresh_due if known.suspect else max(known.due, fresh_due)
+        step = max(1, (known.capacity or known.told) / 20)
+        news = known.suspect or status != known.status or abs(load - known.told) >= step
+        known.suspect, known.status, known.load = False, status, load
+        if news:
+            known.told = load
+            self.tell("changed", id_, status)
+
+    def suspect(self, id_: str) -> bool:
+        known = self.live[id_]
+        if known.suspect:
+            return False
+        known.suspect = True
+        known.due += known.ttl_ms / 2
+        self.tell("changed", id_, "suspect")
+        return True
+
+    def end(self, id_: str, cause: str) -> None:
+        self.tell("removed", id_, cause)
+        self.gone[id_] = (cause, self.live.pop(id_).life)
+
+    def remove(self, id_: str, life: int | None, cause: str) -> Any:
+        if id_ not in self.live:
+            was, _ = self.gone.get(id_, ("no-response", 0))
+            return answers.Unknown() if was == "no-response" else answers.Left()
+        if life is not None and life < self.live[id_].life:
+            return answers.Fenced(self.live[id_].life)
+        self.end(id_, cause)
+        return answers.Left()
+
+    def bury(self, id_: str, life: int) -> Any:
+        known = self.live.get(id_)
+        if known is None or known.life != life or not known.suspect:
+            return answers.Alive()
+        self.end(id_, "no-response")
+        return answers.Buried()
+
+    def sweep(self, found: answers.Swept) -> None:
+        """Time, suspicion and the number of deaths are the model's; who of the many dies is the script's."""
+        step_ms = (self.now - self.looked_us) // 1000
+        if 0 <= step_ms <= MAX_STEP_MS:
+            self.looked_us += step_ms * 1000
+        else:
+            self.looked_us = self.now
+        self.clock_ms += max(0, min(step_ms, MAX_STEP_MS))
+        due = sorted(
+            (known.due, id_.encode(), id_) for id_, known in self.live.items() if known.due <= self.clock_ms
+        )
+        budget = max(1, len(self.live) * BUDGET_PERCENT // 100)
+        suspected = [id_ for *_, id_ in due if not self.live[id_].suspect]
+        over = {id_ for *_, id_ in due} - set(suspected)
+        assert found.clock_ms == self.clock_ms
+        assert found.suspected == suspected
+        assert len(found.ended) == min(len(over), budget)
+        assert sorted(found.ended + found.held) == sorted(over)
+        for id_ in suspected:
+            self.suspect(id_)
+        for id_ in found.ended:
+            self.end(id_, "no-response")
+        for id_ in found.held:
+            self.live[id_].due = self.clock_ms + self.live[id_].ttl_ms
+
+    def which(self, id_: str, which: str) -> int | None:
+        """A life as a caller may name it."""
+        lives = self.lives.get(id_, [T0 - 1])
+        if which == "none":
+            return None
+        if which == "former":
+            return lives[-2] if len(lives) > 1 else lives[-1] - 1
+        return lives[-1] + (which == "later")
+
+
+class Discovered(RuleBasedStateMachine):
+    def __init__(self, server: RunningServer) -> None:
+        super().__init__()
+        server.command_reply("FLUSHALL")
+        self.runner = asyncio.Runner()
+        self.store = self.do(Store.open(parse_store_url(server.url)))
+        self.fleet = Fleet(self.store)
+        self.model = Model()
+        self.nonces = 0
+        self.last: tuple[str, dict[str, Any]] | None = None
+        self.model.sweep(self.do(self.fleet.sweep()))
+
+    def do(self, what: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(what)
+
+    def teardown(self) -> None:
+        self.do(self.store.close())
+        self.runner.close()
+
+    @rule(
+        id_=IDS,
+        type_=st.sampled_from(["game", "gate"]),
+        group=st.sampled_from(["eu", "us"]),
+        server_id=st.sampled_from(["", "501", "502"]),
+        status=STATUSES,
+        load=st.integers(0, 60),
+        capacity=st.sampled_from([0, 40]),
+        ttl_s=st.sampled_from([3, 10]),
+        former=WHICH_LIFE,
+    )
+    def register(
+        self,
+        id_: str,
+        type_: str,
+        group: str,
+        server_id: str,
+        status: str,
+        load: int,
+        capacity: int,
+        ttl_s: int,
+        former: str,
+    ) -> None:
+        self.nonces += 1
+        self.last = id_, {
+            "type": type_,
+            "group": group,
+            "server_id": server_id,
+            "status": status,
+            "load": load,
+            "capacity": capacity,
+            "ttl_s": ttl_s,
+            "nonce": f"m{self.nonces}",
+            "former_life": self.model.which(id_, former),
+        }
+        self.register_once_more()
+
+    @precondition(lambda self: self.last is not None)
+    @rule()
+    def register_once_more(self) -> None:
+        """The reply was lost, and the same attempt comes again."""
+        assert self.last is not None
+        id_, given = self.last
+        former = given["former_life"]
+        name = f"{given['type']}:{given['server_id']}" if given["server_id"] else ""
+        fresh = Living(
+            f"{given['type']}:{given['group']}",
+            name,
+            given["capacity"],
+            given["ttl_s"] * 1000,
+            0,
+            given["nonce"],
+            given["status"],
+            given["load"],
+            given["load"],
+            0.0,
+        )
+        expected = self.model.register(id_, fresh, former)
+        answer = self.do(
+            self.fleet.register(id_, **{**given, "former_life": "" if former is None else former})
+        )
+        assert answer == expected
+
+    @rule(
+        id_=IDS,
+        which=WHICH_LIFE,
+        status=st.none() | STATUSES,
+        load=st.none() | st.integers(0, 60),
+        hangs=st.sampled_from([False, False, False, True]),
+    )
+    def beat(self, id_: str, which: str, status: str | None, load: int | None, hangs: bool) -> None:
+        life = self.model.which(id_, which)
+        expected = self.model.beat(id_, life, status, load, hangs)
+        answer = self.do(
+            self.fleet.beat(
+                id_,
+                "" if life is None else life,
+                status=status or "",
+                load="" if load is None else load,
+                tick_age_ms=10_000 if hangs else 0,
+            )
+        )
+        assert answer == expected
+
+    @rule(id_=IDS, which=WHICH_LIFE, cause=st.sampled_from(["terminated", "removed"]))
+    def remove(self, id_: str, which: str, cause: str) -> None:
+        life = self.model.which(id_, which)
+        expected = self.model.remove(id_, life, cause)
+        answer = self.do(self.fleet.remove(id_, "" if life is None else life, cause=cause))
+        assert answer == expected
+
+    @rule(id_=IDS, which=WHICH_LIFE)
+    def bury(self, id_: str, which: str) -> None:
+        life = self.model.which(id_, which) or 1
+        expected = self.model.bury(id_, life)
+        assert self.do(self.fleet.bury(id_, life)) == expected
+
+    @rule(id_=IDS, drain=st.booleans())
+    def order(self, id_: str, drain: bool) -> None:
+        known = self.model.live.get(id_)
+        word = "drain" if drain else "lifted"
+        answer = self.do(self.fleet.override(id_, encode(Order(drain=True)) if drain else b"", word))
+        if known is None:
+            assert answer == answers.Unknown()
+            return
+        name = known.name or id_
+        (self.model.drained.add if drain else self.model.drained.discard)(name)
+        self.model.tell("changed", id_, word)
+        assert answer == answers.Ordered(name)
+
+    @rule(step_us=STEPS_US, sweeps=st.integers(1, 4))
+    def time_passes(self, step_us: int, sweeps: int) -> None:
+        for _ in range(sweeps):
+            self.model.now += step_us
+            self.fleet.now = self.model.now
+            self.model.sweep(self.do(self.fleet.sweep()))
+
+    @invariant()
+    def the_store_is_as_the_model_says(self) -> None:
+        self.do(self.compare())
+
+    async def compare(self) -> None:
+        model = self.model
+        state = await invariants(self.store)
+        assert state.index == {
+            id_: Indexed(known.place, known.life, known.name, known.ttl_ms, known.capacity)
+            for id_, known in model.live.items()
+        }
+        assert state.leases == {id_: known.due for id_, known in model.live.items()}
+        tombs = {id_: tomb.split("\t")[:2] for id_, tomb in state.gone.items()}
+        assert tombs == {id_: [cause, str(life)] for id_, (cause, life) in model.gone.items()}
+        told = [
+            (e.fields["event"], e.fields["id"], int(e.fields["life"]), e.fields["status"]) for e in state.feed
+        ]
+        assert told == model.told
+        snapshot = await self.fleet.snapshot()
+        assert snapshot.rev == len(model.told)
+        seen = {
+            i.instance_id: (f"{i.type}:{i.group}", int(i.life), i.status, i.load, i.order is not None)
+            for i in instances_of(snapshot)
+        }
+        assert seen == {
+            id_: (
+                known.place,
+                known.life,
+                "suspect" if known.suspect else known.status,
+                known.load,
+                (known.name or id_) in model.drained,
+            )
+            for id_, known in model.live.items()
+        }
+
+
+def test_whatever_happens_in_whatever_order_the_store_is_as_the_model_says(server: RunningServer) -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Discovered(server),
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
