@@ -303,6 +303,16 @@ def test_the_command_line_shows_and_orders(api: Api) -> None:
     assert "UNKNOWN" in nobody.stderr
 
 
+def test_the_command_line_removes_for_good(api: Api) -> None:
+    registered = api.register()
+    assert api.home.run("instances", "remove", "501").returncode == 0
+    assert api.code("POST", f"/sd/v1/instances/{registered['instanceId']}/heartbeat", {}) == (410, "REMOVED")
+    again = api.home.run("instances", "remove", "502")
+    assert again.returncode == 1
+    assert "UNKNOWN" in again.stderr
+    assert api.home.run("instances", "remove", "502", "--missing-ok").returncode == 0
+
+
 def test_the_command_line_watches(api: Api) -> None:
     watching = api.home.start("instances", "watch", "--json", until="snapshot")
     api.register()

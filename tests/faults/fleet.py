@@ -1,7 +1,8 @@
-"""A process that stands for game servers: `python -m tests.faults.fleet URL COUNT TTL [hang|skew]`.
+"""A process that stands for game servers: `python -m tests.faults.fleet URL COUNT TTL [hang|skew|sweep]`.
 
 Prints one line of JSON with the ids once all are registered, and beats until it is killed. `hang` blocks
-the main loop a second later; `skew` puts the process's clock one hour ahead.
+the main loop a second later; `skew` puts the process's clock one hour ahead;
+`sweep` lets it make time pass where no gateway does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ HOUR_S = 3600.0
 
 
 async def main(url: str, count: int, ttl_seconds: float, fault: str) -> None:
-    async with roost.connect(url, ttl_seconds=ttl_seconds, cache_folder="/nowhere", sweeps=False) as client:
+    async with roost.connect(
+        url, ttl_seconds=ttl_seconds, cache_folder="/nowhere", sweeps=fault == "sweep"
+    ) as client:
         registered = await asyncio.gather(
             *(client.register(type="game", group="kr-1", server_id=f"s{n}") for n in range(count))
         )

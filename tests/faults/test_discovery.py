@@ -286,6 +286,21 @@ async def test_g3_without_any_backend_nobody_expires(server: RunningServer, proc
         assert await status_of(discovery, mute) == "ready"
 
 
+async def test_g2_where_no_gateway_runs_one_of_the_clients_makes_time_pass(
+    server: RunningServer, processes: Processes
+) -> None:
+    async with discovery_on(server.url) as discovery, watching(discovery) as seen:
+        first, second = (
+            processes.fleet(server.url, 3, fault="sweep"),
+            processes.fleet(server.url, 0, fault="sweep"),
+        )
+        mute = await _register_mute(discovery)
+        await eventually(lambda: bool(ends_of(seen)), "the death", 60)
+        assert ends_of(seen) == {(mute, "no-response"): 1}
+        assert {i.instance_id for i in (await discovery.discover("game")).instances} == set(first[0])
+        assert second[0] == []
+
+
 async def test_g1_g4_a_failover_among_registrations_and_watches_leaves_no_silent_gap(
     shape: Shape,
 ) -> None:

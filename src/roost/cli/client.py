@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from roost.api.discovery import InstanceList
-from roost.api.errors import ErrorReply
+from roost.api.errors import ErrorReply, error_of
 from roost.core.errors import InvalidInput, RoostError, StartFailed
 from roost.settings import Settings
 
@@ -103,7 +103,8 @@ def quoted(text: str) -> str:
 def _refusal(error: urllib.error.HTTPError, url: str) -> RoostError:
     try:
         detail = msgspec.json.decode(error.read(), type=ErrorReply).error
-        return StartFailed(f"{detail.code}: {detail.message}", hint=detail.hint)
+        error_class = type(error_of(detail))
+        return error_class(f"{detail.code}: {detail.message}", hint=detail.hint)
     except msgspec.DecodeError:
         return StartFailed(f"{url} answers {error.code}, but not as Roost does", hint="correct --url")
 

@@ -12,7 +12,7 @@ import typer
 from roost.api.discovery import Change, Instance, InstanceDetail, InstanceList, Order
 from roost.cli import client, output
 from roost.cli.options import Data, Json, Url, load
-from roost.core.errors import InvalidInput
+from roost.core.errors import InvalidInput, UnknownInstance
 
 app = typer.Typer(help="Who is there, and what the operator orders.", no_args_is_help=True)
 
@@ -137,6 +137,24 @@ def override(
         assert detail.instance is not None
         ordered = _ordered(detail.instance.order) or " (no order)"
         print(f"{detail.instance.instance_id}: {detail.status}{ordered}")
+
+
+@app.command("remove", epilog="Example:  roost instances remove 501")
+def remove(
+    instance: InstanceArgument,
+    missing_ok: Annotated[bool, typer.Option("--missing-ok", help="Be content if it is not there.")] = False,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Take an instance out; it does not come back by itself."""
+    settings = load(url=url, data=data).settings
+    path = f"/sd/v1/instances/{client.instance_id(settings, instance)}"
+    try:
+        client.ask(settings, "DELETE", path, None, query=[("cause", "removed")])
+        print(f"removed {instance}")
+    except UnknownInstance:
+        if not missing_ok:
+            raise
 
 
 @app.command(

@@ -84,6 +84,8 @@ class Prober:
             error = f"no answer within {self._timeout_s:g} s"
         except ConnectionRefusedError:
             error = REFUSED
+        except UnicodeError:
+            error = f"{target.host[:40]!r} is not the name of a host"
         except (OSError, ProbeFailed) as problem:
             error = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
         return Probe(not error, round((time.perf_counter() - started) * 1000, 3), error)

@@ -53,6 +53,7 @@ def check_registration(given: RegisterInput) -> None:
         ("privateIp", given.private_ip),
         ("version", given.version),
         ("zone", given.zone),
+        ("health.path", given.health.path if given.health is not None else ""),
     ):
         if len(value) > 255:
             raise InvalidInput(f"{field} has {len(value)} characters, at most 255 are allowed")

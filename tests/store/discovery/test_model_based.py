@@ -7,9 +7,15 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from roost.api.discovery import Order
 from roost.core.lease import MAX_STEP_MS
@@ -219,17 +225,20 @@ class Discovered(RuleBasedStateMachine):
         former: str,
     ) -> None:
         self.nonces += 1
-        self.last = id_, {
-            "type": type_,
-            "group": group,
-            "server_id": server_id,
-            "status": status,
-            "load": load,
-            "capacity": capacity,
-            "ttl_s": ttl_s,
-            "nonce": f"m{self.nonces}",
-            "former_life": self.model.which(id_, former),
-        }
+        self.last = (
+            id_,
+            {
+                "type": type_,
+                "group": group,
+                "server_id": server_id,
+                "status": status,
+                "load": load,
+                "capacity": capacity,
+                "ttl_s": ttl_s,
+                "nonce": f"m{self.nonces}",
+                "former_life": self.model.which(id_, former),
+            },
+        )
         self.register_once_more()
 
     @precondition(lambda self: self.last is not None)
@@ -355,6 +364,7 @@ def test_whatever_happens_in_whatever_order_the_store_is_as_the_model_says(serve
             max_examples=40,
             stateful_step_count=40,
             deadline=None,
+            phases=[Phase.reuse, Phase.generate],  # to shrink a failure takes minutes
             suppress_health_check=list(HealthCheck),
         ),
     )

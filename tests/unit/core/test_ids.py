@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.errors import InvalidId
-from roost.core.ids import MAX_ID_BYTES, check_id, check_name, check_scope
+from roost.core.ids import MAX_ID_BYTES, check_id, check_name, check_scope, new_ulid
 from roost.store.keys import Keys
 from roost.store.topology.cluster import slot_of
 
@@ -62,3 +64,46 @@ def test_whatever_passes_as_a_scope_keeps_its_keys_in_one_slot(text: str) -> Non
     keys = Keys("space")
     slots = {slot_of(key) for key in (keys.feed(scope), keys.bell(scope), keys.leader(scope))}
     assert slots == {slot_of(text.encode())}
+
+
+# -- ULIDs
+
+MAX_ULID_MS = 2**48 - 1
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "entropy", "ulid"),
+    [
+        (0, bytes(10), "00000000000000000000000000"),
+        (MAX_ULID_MS, b"\xff" * 10, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"),
+        (1_469_918_176_385, bytes(10), "01ARYZ6S410000000000000000"),
+        (1_469_918_176_385, bytes.fromhex("d6764c61efb99302bd5b"), "01ARYZ6S41TSV4RRFFQ69G5FAV"),
+    ],
+)
+def test_a_ulid_is_time_and_chance_in_crockfords_letters(now_ms: int, entropy: bytes, ulid: str) -> None:
+    assert new_ulid(now_ms, entropy) == ulid
+
+
+@given(st.integers(0, MAX_ULID_MS), st.binary(min_size=10, max_size=10))
+def test_a_ulid_has_26_characters_and_may_be_an_id(now_ms: int, entropy: bytes) -> None:
+    ulid = new_ulid(now_ms, entropy)
+    assert len(ulid) == 26
+    assert check_name(ulid) == ulid
+    assert not set(ulid) & set("ILOU")
+
+
+@given(st.integers(0, MAX_ULID_MS - 1), st.integers(1, 10**9))
+def test_ulids_sort_by_time_whatever_chance_says(now_ms: int, step_ms: int) -> None:
+    later_ms = min(now_ms + step_ms, MAX_ULID_MS)
+    assert new_ulid(now_ms, b"\xff" * 10) < new_ulid(later_ms, bytes(10))
+
+
+def test_ulids_of_one_millisecond_differ() -> None:
+    assert len({new_ulid(1) for _ in range(1000)}) == 1000
+
+
+def test_a_ulid_is_made_of_the_present_time() -> None:
+    before = new_ulid(time.time_ns() // 1_000_000, bytes(10))
+    ulid = new_ulid()
+    after = new_ulid(time.time_ns() // 1_000_000, b"\xff" * 10)
+    assert before <= ulid <= after

@@ -1,0 +1,200 @@
+"""What is kept of an instance, and how it becomes what others see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from roost.api.discovery import HealthCheck, Instance, LifeEvent, Order, RegisterInput
+from roost.core.events import Entry
+from roost.discovery import model
+from roost.discovery.scripts import Found, Snapshot
+
+
+def beat(*, suspect: int = 0, status: str = "ready", load: int = 0, life: int = 7) -> bytes:
+    """As heartbeat.lua writes it."""
+    return (
+        f'{{"suspect":{suspect},"status":"{status}","load":{load},"told":{load},'
+        f'"beatMs":1700000000000,"life":{life},"performance":{{"fps":60}}}}'
+    ).encode()
+
+
+def record(**fields: Any) -> bytes:
+    return model.encode(model.record_of(RegisterInput(**{"type": "game", "group": "eu", **fields})))
+
+
+def snapshot(people: dict[str, tuple[bytes, bytes]], orders: dict[str, Order] | None = None) -> Snapshot:
+    return Snapshot(
+        5,
+        1000,
+        [part for id_, (kept, _) in people.items() for part in (id_.encode(), kept)],
+        [part for id_, (_, last) in people.items() for part in (id_.encode(), last)],
+        [part for name, order in (orders or {}).items() for part in (name.encode(), model.encode(order))],
+    )
+
+
+def one(found: Snapshot) -> Instance:
+    (instance,) = model.instances_of(found)
+    return instance
+
+
+def test_everything_that_was_registered_is_seen() -> None:
+    fields: dict[str, Any] = {
+        "server_id": "501",
+        "hostname": "h",
+        "public_ip": "1.2.3.4",
+        "private_ip": "10.0.0.1",
+        "ports": {"game": 7777},
+        "capacity": 100,
+        "version": "1.2",
+        "zone": "z1",
+        "weight": 50,
+        "labels": {"map": "desert"},
+        "health": HealthCheck("http", "game", "/up"),
+        "system_info": {"os": "linux"},
+    }
+    instance = one(snapshot({"a": (record(**fields), beat(load=3))}))
+    for field, value in fields.items():
+        assert getattr(instance, field) == value
+    assert (instance.instance_id, instance.type, instance.group, instance.life) == ("a", "game", "eu", "7")
+    assert (instance.status, instance.load, instance.accepting) == ("ready", 3, True)
+    assert instance.last_heartbeat == "2023-11-14T22:13:20.000Z"
+    assert instance.performance == {"fps": 60}
+    assert instance.order is None
+
+
+def test_a_record_leaves_out_what_belongs_to_the_beat_or_to_the_call() -> None:
+    kept = msgspec.json.decode(record(load=5, status="draining", former_life="3", instance_id="a"))
+    assert not kept.keys() & {"load", "status", "formerLife", "instanceId", "ttlSeconds", "performance"}
+
+
+def test_instances_come_sorted_by_id() -> None:
+    people = {id_: (record(), beat()) for id_ in ("c", "a", "b")}
+    assert [i.instance_id for i in model.instances_of(snapshot(people))] == ["a", "b", "c"]
+
+
+def test_a_record_without_a_beat_is_nobody() -> None:
+    found = snapshot({"a": (record(), beat())})
+    found.beats.clear()
+    assert model.instances_of(found) == []
+
+
+def test_an_empty_snapshot_is_an_empty_list() -> None:
+    assert model.instances_of(snapshot({})) == []
+
+
+# -- suspicion and panic
+
+
+def fleet(suspects: int, total: int, group: str = "eu") -> dict[str, tuple[bytes, bytes]]:
+    return {f"{group}{n}": (record(group=group), beat(suspect=int(n < suspects))) for n in range(total)}
+
+
+def test_a_suspect_is_seen_as_suspect_and_takes_nobody() -> None:
+    found = model.instances_of(snapshot(fleet(1, 2)))
+    assert [(i.status, i.accepting) for i in found] == [("suspect", False), ("ready", True)]
+
+
+def test_g3_where_more_than_half_are_suspect_they_stay_routable_and_are_seen_as_suspect() -> None:
+    found = model.instances_of(snapshot(fleet(3, 4)))
+    assert [i.status for i in found] == ["suspect"] * 3 + ["ready"]
+    assert all(i.accepting for i in found)
+
+
+def test_a_panic_is_a_matter_of_one_place() -> None:
+    found = model.instances_of(snapshot({**fleet(3, 3, "eu"), **fleet(1, 3, "us")}))
+    assert [i.accepting for i in found] == [True] * 3 + [False, True, True]
+
+
+def test_a_single_instance_that_is_suspect_is_no_panic() -> None:
+    assert one(snapshot(fleet(1, 1))).accepting is False
+
+
+def test_draining_hides_behind_suspicion_but_takes_nobody_without_it() -> None:
+    people = {"a": (record(), beat(suspect=1, status="draining")), "b": (record(), beat(status="draining"))}
+    found = model.instances_of(snapshot(people))
+    assert [i.status for i in found] == ["suspect", "draining"]
+    assert [i.accepting for i in found] == [False, False]
+
+
+# -- orders
+
+
+def test_an_order_is_found_by_server_id() -> None:
+    found = snapshot({"a": (record(server_id="501"), beat())}, {"game:501": Order(drain=True)})
+    instance = one(found)
+    assert (instance.order, instance.accepting) == (Order(drain=True), False)
+
+
+def test_an_order_is_found_by_id_where_there_is_no_server_id() -> None:
+    assert one(snapshot({"a": (record(), beat())}, {"a": Order(drain=True)})).order == Order(drain=True)
+
+
+def test_an_order_for_the_id_does_not_count_where_there_is_a_server_id() -> None:
+    found = snapshot({"a": (record(server_id="501"), beat())}, {"a": Order(drain=True)})
+    assert one(found).order is None
+
+
+@pytest.mark.parametrize(
+    ("order", "weight"), [(Order(weight=5), 5), (Order(weight=0), 0), (Order(drain=True), 80)]
+)
+def test_an_ordered_weight_takes_the_place_of_the_registered_one(order: Order, weight: int) -> None:
+    assert one(snapshot({"a": (record(weight=80), beat())}, {"a": order})).weight == weight
+
+
+def test_one_instance_is_seen_alike() -> None:
+    found = Found(record(), beat(suspect=1), model.encode(Order(weight=3)), [])
+    instance = model.instance_of("a", found)
+    assert (instance.status, instance.accepting, instance.weight) == ("suspect", False, 3)
+    assert model.instance_of("a", Found(record(), beat(), b"", [])).order is None
+
+
+# -- changes and history
+
+
+def entry(
+    event: str, *, kept: bytes = b"", last: bytes = b"", order: bytes = b"", status: str = "ready"
+) -> Entry:
+    fields = {"event": event, "id": "a", "place": "game:eu", "life": "7", "serverId": "501", "status": status}
+    fields |= {"record": kept.decode(), "beat": last.decode(), "order": order.decode()}
+    return Entry(12, 3400, 3300, fields)
+
+
+def test_an_addition_carries_the_instance() -> None:
+    change = model.change_of(entry("added", kept=record(server_id="501"), last=beat(load=4)))
+    assert (change.event, change.revision, change.revision_at) == ("added", 12, "3400")
+    assert (change.instance_id, change.life, change.server_id, change.status) == ("a", "7", "501", "ready")
+    assert change.instance is not None
+    assert (change.instance.load, change.instance.accepting) == (4, True)
+
+
+def test_a_removal_carries_no_instance() -> None:
+    change = model.change_of(entry("removed", status="no-response"))
+    assert (change.event, change.status, change.instance) == ("removed", "no-response", None)
+
+
+def test_a_change_carries_the_order() -> None:
+    change = model.change_of(
+        entry("changed", kept=record(), last=beat(), order=model.encode(Order(drain=True)), status="drain")
+    )
+    assert change.instance is not None
+    assert change.instance.order == Order(drain=True)
+    assert change.instance.accepting is False
+
+
+def test_a_history_line_is_read() -> None:
+    lines = ["1700000000123456\tadded\t7\tready", "1700000001000000\tremoved\t7\tno-response"]
+    assert model.history_of(lines) == [
+        LifeEvent("2023-11-14T22:13:20.123Z", "added", "7", "ready"),
+        LifeEvent("2023-11-14T22:13:21.000Z", "removed", "7", "no-response"),
+    ]
+
+
+def test_a_removal_on_purpose_is_seen_as_terminated() -> None:
+    assert [model.ended_status(cause) for cause in ("terminated", "removed", "no-response")] == [
+        "terminated",
+        "terminated",
+        "no-response",
+    ]
