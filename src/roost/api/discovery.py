@@ -30,13 +30,11 @@ class Order(Message):
     weight: int | None = None
 
 
-class RegisterInput(Message):
-    """What an instance says of itself when it registers."""
+class Record(Message):
+    """What an instance says of itself that stays as it is while it lives. This is what the store keeps."""
 
     type: str
     group: str
-    instance_id: str = ""
-    """Made by the server (ULID) when empty."""
     server_id: str = ""
     """Stable name such as 501, unique among the live instances of a type."""
     hostname: str = ""
@@ -46,13 +44,20 @@ class RegisterInput(Message):
     ports: dict[str, int] = {}
     capacity: int = 0
     """Users it can take; 0: no limit."""
-    load: int = 0
     version: str = ""
     zone: str = ""
     weight: int = 100
     labels: dict[str, str] = {}
     health: HealthCheck | None = None
     system_info: dict[str, Any] = {}
+
+
+class RegisterInput(Record):
+    """A record and the first beat with it."""
+
+    instance_id: str = ""
+    """Made by the server (ULID) when empty."""
+    load: int = 0
     performance: dict[str, Any] = {}
     status: SelfStatus = "ready"
     ttl_seconds: float = 30.0
@@ -91,30 +96,16 @@ class Probe(Message):
     error: str = ""
 
 
-class Instance(Message):
+class Instance(Record, kw_only=True):
     """One instance as others see it."""
 
     instance_id: str
-    type: str
-    group: str
     life: str
     status: Status
     accepting: bool
     """ready, healthy, not overridden, not full: the one flag that balancers read."""
     last_heartbeat: str
-    server_id: str = ""
-    hostname: str = ""
-    public_ip: str = ""
-    private_ip: str = ""
-    ports: dict[str, int] = {}
-    capacity: int = 0
     load: int = 0
-    version: str = ""
-    zone: str = ""
-    weight: int = 100
-    labels: dict[str, str] = {}
-    health: HealthCheck | None = None
-    system_info: dict[str, Any] = {}
     performance: dict[str, Any] = {}
     order: Order | None = None
     probe: Probe | None = None

@@ -7,29 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from roost.api.discovery import Change, HealthCheck, Instance, LifeEvent, Order, RegisterInput, Status
+from roost.api.discovery import Change, Instance, LifeEvent, Order, Record, RegisterInput, Status
 from roost.core.events import Entry
 from roost.discovery import rules
 from roost.discovery.scripts import Found, Snapshot
-
-
-class Record(msgspec.Struct, rename="camel"):
-    """What an instance registered, as it is kept."""
-
-    type: str
-    group: str
-    server_id: str = ""
-    hostname: str = ""
-    public_ip: str = ""
-    private_ip: str = ""
-    ports: dict[str, int] = {}
-    capacity: int = 0
-    version: str = ""
-    zone: str = ""
-    weight: int = 100
-    labels: dict[str, str] = {}
-    health: HealthCheck | None = None
-    system_info: dict[str, Any] = {}
 
 
 class KeptBeat(msgspec.Struct, rename="camel"):
@@ -86,28 +67,16 @@ def _instance(
     instance_id: str, record: Record, beat: KeptBeat, order: Order | None, panic: bool = False
 ) -> Instance:
     status: Status = "suspect" if beat.suspect else beat.status
-    weight = order.weight if order is not None and order.weight is not None else record.weight
+    if order is not None and order.weight is not None:
+        record.weight = order.weight
     return Instance(
+        **msgspec.structs.asdict(record),
         instance_id=instance_id,
-        type=record.type,
-        group=record.group,
         life=str(beat.life),
         status=status,
         accepting=rules.may_take_users(status, beat.load, record.capacity, order, panic),
         last_heartbeat=rules.iso(beat.beat_ms),
-        server_id=record.server_id,
-        hostname=record.hostname,
-        public_ip=record.public_ip,
-        private_ip=record.private_ip,
-        ports=record.ports,
-        capacity=record.capacity,
         load=beat.load,
-        version=record.version,
-        zone=record.zone,
-        weight=weight,
-        labels=record.labels,
-        health=record.health,
-        system_info=record.system_info,
         performance=beat.performance,
         order=order,
     )

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
+from roost.api.discovery import Record
 from roost.core.events import Entry
 from roost.core.lease import MAX_STEP_MS
 from roost.discovery import rules
-from roost.discovery.model import KeptBeat, Record, encode
+from roost.discovery.model import KeptBeat, encode
 from roost.discovery.scripts import (
     Alive,
     Buried,

@@ -358,8 +358,12 @@ class Discovered(RuleBasedStateMachine):
 
 
 def test_whatever_happens_in_whatever_order_the_store_is_as_the_model_says(server: RunningServer) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: Discovered(server),
+    class OnThisServer(Discovered):
+        def __init__(self) -> None:
+            super().__init__(server)
+
+    run_state_machine_as_test(
+        OnThisServer,
         settings=settings(
             max_examples=40,
             stateful_step_count=40,

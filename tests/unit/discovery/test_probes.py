@@ -26,7 +26,8 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 def instance(port: int, kind: Kind = "tcp", *, path: str = "/", **fields: Any) -> Instance:
     health = HealthCheck(kind, "main", path)
     given = {"private_ip": "127.0.0.1", "ports": {"main": port}, "health": health, **fields}
-    return Instance("a", "game", "eu", "7", "ready", True, "", **given)
+    seen: dict[str, Any] = {"instance_id": "a", "life": "7", "status": "ready", "accepting": True}
+    return Instance("game", "eu", last_heartbeat="", **seen, **given)
 
 
 async def ask(target: Instance, *, timeout_s: float = 5.0) -> Probe:
@@ -316,7 +317,7 @@ async def test_a_health_port_that_it_does_not_have_is_not_asked() -> None:
 
 
 def test_the_private_address_goes_before_the_public_and_that_before_the_name() -> None:
-    fields = {"private_ip": "10.0.0.1", "public_ip": "8.8.8.8", "hostname": "h"}
+    fields: dict[str, Any] = {"private_ip": "10.0.0.1", "public_ip": "8.8.8.8", "hostname": "h"}
     hosts = []
     for empty in ("", "private_ip", "public_ip"):
         if empty:

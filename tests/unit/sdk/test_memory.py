@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,11 @@ from roost.sdk.memory import CONFIRM_AFTER_S, ListDisk, ListGuard
 
 def listed(ids: str, revision: int) -> InstanceList:
     """One instance per letter."""
-    return InstanceList([Instance(id_, "game", "eu", "1", "ready", True, "") for id_ in ids], revision)
+    instances = [
+        Instance("game", "eu", instance_id=id_, life="1", status="ready", accepting=True, last_heartbeat="")
+        for id_ in ids
+    ]
+    return InstanceList(instances, revision)
 
 
 EMPTY = ""
@@ -155,7 +160,7 @@ def test_it_writes_at_most_once_a_second_per_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(memory.time, "monotonic", lambda: now)
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
     disk = ListDisk(tmp_path, "here")
 
     def revision() -> int:
