@@ -36,7 +36,7 @@ class Platform:
     reaper: Reaper = field(init=False)
 
     def __post_init__(self) -> None:
-        self.discovery = Discovery(self.store)
+        self.discovery = Discovery(self.store, self.settings.ttl_seconds)
         self.prober = Prober(allow_local=self.settings.is_dev())
         self.reaper = Reaper(self.discovery, self.prober)
 

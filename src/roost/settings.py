@@ -23,6 +23,8 @@ from roost.store.link import LinkOptions
 from roost.store.url import StoreUrl, parse_store_url
 
 PROFILES = ("dev", "lan", "cloud")
+TTL_SECONDS = {"dev": 30.0, "lan": 15.0, "cloud": 30.0}
+"""Lease of an instance that asks for none, by profile; three beats to a lease."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("auto", "human", "json")
 MIN_TOKEN_CHARS = 16
@@ -129,6 +131,10 @@ class Settings:
     def up_file(self) -> Path:
         """Written by `roost up` for the CLI: url and pids."""
         return self.data / "up.json"
+
+    @property
+    def ttl_seconds(self) -> float:
+        return TTL_SECONDS[self.profile]
 
     def is_dev(self) -> bool:
         return self.profile == "dev"

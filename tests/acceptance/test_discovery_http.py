@@ -67,6 +67,14 @@ def test_the_documented_life_of_an_instance(api: Api) -> None:
     assert api.ask("GET", path).json["status"] == "terminated"
 
 
+@pytest.mark.parametrize(("profile", "ttl_s"), [("dev", 30), ("lan", 15), ("cloud", 30)])
+def test_the_profile_decides_the_lease_of_who_asks_for_none(home: Home, profile: str, ttl_s: int) -> None:
+    up = home.up("--profile", profile)
+    registered = Api(home, up.url, home.token()).register()
+    assert registered["ttlSeconds"] == ttl_s
+    assert registered["heartbeatIntervalMs"] == ttl_s * 1000 // 3
+
+
 def test_refusals_have_their_codes(api: Api) -> None:
     first = api.register()
     assert api.code("POST", "/sd/v1/instances", GAME) == (409, "SERVER_ID_TAKEN")

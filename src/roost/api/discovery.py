@@ -60,8 +60,8 @@ class RegisterInput(Record):
     load: int = 0
     performance: dict[str, Any] = {}
     status: SelfStatus = "ready"
-    ttl_seconds: float = 30.0
-    """Silence after which it is dead; half of it makes it suspect."""
+    ttl_seconds: float = 0.0
+    """Silence after which it is dead; half of it makes it suspect. 0: what the profile says, 30 or 15 s."""
     former_life: str = ""
     """Set when it registers again by itself after it was forgotten."""
 

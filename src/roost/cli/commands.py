@@ -97,7 +97,9 @@ def agent(
     label: Annotated[list[str] | None, typer.Option(help="name=value; may be repeated.")] = None,
     zone: Annotated[str, typer.Option(help="Where it runs.")] = "",
     program_version: Annotated[str, typer.Option("--program-version", help="Version of the program.")] = "",
-    ttl: Annotated[float, typer.Option(help="Seconds of silence after which it is dead.")] = 30.0,
+    ttl: Annotated[
+        float, typer.Option(help="Seconds of silence after which it is dead.", show_default="the profile's")
+    ] = 0.0,
     url: Url = None,
     data: Data = None,
 ) -> None:

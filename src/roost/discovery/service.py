@@ -26,12 +26,14 @@ from roost.store.keys import DISCOVERY
 from roost.store.store import Store
 
 BEATS_PER_TTL = 3
+DEFAULT_TTL_S = 30.0
 
 
 class Discovery:
     """Who exists and who is alive, for one store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, default_ttl_s: float = DEFAULT_TTL_S) -> None:
+        self._default_ttl_s = default_ttl_s
         self.scripts = DiscoveryScripts(store.library, store.keys)
         self.feed = store.feed(DISCOVERY)
         self._store = store
@@ -39,6 +41,7 @@ class Discovery:
 
     async def register(self, given: RegisterInput) -> Registered:
         """Give the instance a life; `InstanceRefused` says why not."""
+        given.ttl_seconds = given.ttl_seconds or self._default_ttl_s
         rules.check_registration(given)
         instance_id = given.instance_id or new_ulid()
         ttl_ms = int(given.ttl_seconds * 1000)
@@ -53,7 +56,7 @@ class Discovery:
             performance=rules.check_object("performance", given.performance),
             ttl_ms=ttl_ms,
             nonce=secrets.token_hex(8),
-            former_life=given.former_life,
+            former_life=_number(given.former_life, "formerLife"),
         )
         match answer:
             case answers.Registered(life):
@@ -183,7 +186,7 @@ def _check_wanted(type_: str, group: str) -> None:
 
 
 def _number(text: str, what: str) -> str:
-    if text and not (text.isdecimal() and len(text) <= 16):
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= 16):
         raise UnknownInstance(f"{what} {text[:20]!r} was never given out")
     return text
 

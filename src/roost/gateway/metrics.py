@@ -33,6 +33,7 @@ class GatewayCollector(Collector):
         yield from self._http()
         yield from self._scripts()
         yield from self._links()
+        yield from self._discovery()
 
     def _http(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -61,6 +62,14 @@ class GatewayCollector(Collector):
                 words.add_metric([name, word], count)
         yield latency
         yield words
+
+    def _discovery(self) -> Iterator[Metric]:
+        reaper = self._platform.reaper
+        deaths = CounterMetricFamily("roost_discovery_deaths", "Instances whose death this process found")
+        deaths.add_metric([], reaper.ended)
+        held = CounterMetricFamily("roost_discovery_held", "Leases that ended beyond the budget of a sweep")
+        held.add_metric([], reaper.held)
+        yield from (deaths, held)
 
     def _links(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("roost_store_up", "Whether the node is connected", labels=["node"])

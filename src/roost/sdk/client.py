@@ -43,6 +43,8 @@ from roost.sdk.transport import Transport
 
 log = logging.getLogger("roost.sdk")
 
+LONGEST_DEFAULT_TTL_S = 30.0
+
 
 class Client:
     """One client for all of Roost. Use it as an async context manager, on one event loop."""
@@ -54,14 +56,14 @@ class Client:
         make_beat_transport: MakeTransport,
         *,
         ttl_seconds: float,
-        heartbeat_interval_ms: int,
+        heartbeat_interval_ms: int | None,
         cache_folder: Path | None,
     ) -> None:
         self.url = url
         self._make_transport = make_transport
         self._make_beat_transport = make_beat_transport
         self._ttl_seconds = ttl_seconds
-        self._interval_s = heartbeat_interval_ms / 1000
+        self._interval_ms = heartbeat_interval_ms
         self._disk = ListDisk(cache_folder, url) if cache_folder is not None else None
         self._guards: dict[tuple[str, str], ListGuard] = {}
         self._registrations: dict[str, Registration] = {}
@@ -107,7 +109,7 @@ class Client:
             given,
             registered.instance_id,
             registered.life,
-            self._interval_s,
+            (self._interval_ms or registered.heartbeat_interval_ms) / 1000,
             given.status,
             given.load,
             given.performance,
@@ -171,7 +173,7 @@ class Client:
                     await asyncio.shield(self.remove(registered.instance_id, type, group))
 
     async def _register_when_free(self, **fields: Any) -> Registered:
-        deadline = time.monotonic() + 2 * self._ttl_seconds
+        deadline = time.monotonic() + 2 * (self._ttl_seconds or LONGEST_DEFAULT_TTL_S)
         while True:
             try:
                 return await self.register(**fields)

@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roost.core.errors import InvalidInput
-from roost.sdk.client import Client
+from roost.sdk.client import LONGEST_DEFAULT_TTL_S, Client
 from roost.sdk.heart import MakeTransport
 from roost.sdk.transport import Transport
 
 if TYPE_CHECKING:
     from roost.app import Platform
 
-TTL_SECONDS = 30.0
-
 
 def connect(
     url: str | Platform = "",
     *,
     token: str = "",
-    ttl_seconds: float = TTL_SECONDS,
+    ttl_seconds: float = 0.0,
     heartbeat_interval_ms: int | None = None,
     key_prefix: str = "service:",
     namespace: str = "",
@@ -30,15 +28,12 @@ def connect(
     """A client: `http://…` through a gateway, a store URL straight to the store, a `Platform` in process.
 
     Without a URL it is taken from ROOST_URL, else from REDIS_URL, else it is the gateway on this machine.
-    Beats come three to a lease unless `heartbeat_interval_ms` says otherwise. `cache_folder` keeps the last
-    lists for hard times; the default is below the data folder. `sweeps=False` leaves the passing of time to
-    gateways and managers.
+    The lease is 30 s (15 s at a gateway of profile lan) unless `ttl_seconds` says otherwise, with three beats
+    to a lease unless `heartbeat_interval_ms` does. `cache_folder` keeps the last lists for hard times; the
+    default is below the data folder. `sweeps=False` leaves the passing of time to gateways and managers.
     """
-    interval_ms = int(ttl_seconds * 1000 / 3) if heartbeat_interval_ms is None else heartbeat_interval_ms
-    if not 0 < interval_ms * 2 <= ttl_seconds * 1000:
-        raise InvalidInput(
-            f"a lease of {ttl_seconds:g} s needs at least two beats, not one every {interval_ms} ms"
-        )
+    if heartbeat_interval_ms is not None:
+        _check_interval(heartbeat_interval_ms, ttl_seconds or LONGEST_DEFAULT_TTL_S)
     if not isinstance(url, str):
         where, ways = "platform:", _in_process(url)
     else:
@@ -49,9 +44,17 @@ def connect(
         where,
         *ways,
         ttl_seconds=ttl_seconds,
-        heartbeat_interval_ms=interval_ms,
+        heartbeat_interval_ms=heartbeat_interval_ms,
         cache_folder=_default_cache() if cache_folder is None else Path(cache_folder),
     )
+
+
+def _check_interval(interval_ms: int, ttl_seconds: float) -> None:
+    if not 0 < interval_ms * 2 <= ttl_seconds * 1000:
+        raise InvalidInput(
+            f"a lease of {ttl_seconds:g} s needs at least two beats, not one every {interval_ms} ms",
+            hint="give ttl_seconds along with heartbeat_interval_ms",
+        )
 
 
 Ways = tuple[MakeTransport, MakeTransport]
