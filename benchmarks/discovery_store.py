@@ -39,7 +39,7 @@ METHOD = (
     f"connections, with the sweep of every second; the processor time of the store, as a share of one core. "
     f"One beat per wake-up finds the store asleep and its caches cold: PING at the same pace is the floor, "
     f"{BATCH} beats at once show the work alone. Growth: groups of {GROUP}, one of {BIG_GROUP:,}; `ms of "
-    f"store` is how long the script holds the store (INFO commandstats, the mean of {REPEATS} calls), `ms` the "
+    f"store` is how long the script holds the store (INFO commandstats, mean of {REPEATS} calls), `ms` the "
     f"median wait of a caller from call to decoded answer."
 )
 
@@ -179,7 +179,7 @@ async def discover_big_group(server: RunningServer, discovery: Discovery) -> lis
     assert len(found.instances) == BIG_GROUP
     commands = calls_of_scripts(server)[0] - before
     return [
-        Figure(f"discover, {BIG_GROUP:,}, round trips", "commands", [commands], most=1),
+        Figure(f"discover, {BIG_GROUP:,}, round trips", "scripts", [commands], most=1),
         Figure(f"discover, {BIG_GROUP:,}", "ms", await waited_ms(lambda: discovery.discover("game", "big"))),
         Figure(
             f"discover, {BIG_GROUP:,}",

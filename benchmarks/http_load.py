@@ -134,6 +134,8 @@ def body_of(received: bytes) -> bytes | None:
     head, end, body = received.partition(b"\r\n\r\n")
     if not end:
         return None
+    if head.startswith(b"HTTP/1.1 204"):
+        return b""
     _, found, rest = head.lower().partition(b"\r\ncontent-length:")
     if found:
         return body if len(body) >= int(rest.partition(b"\r\n")[0]) else None

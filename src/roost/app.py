@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from roost.core.errors import StoreError
+from roost.balancing import STRATEGIES, LoadBalancer
+from roost.balancing.following import following
+from roost.core.errors import InvalidInput, StoreError
 from roost.core.events import Gap
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
@@ -20,6 +22,33 @@ from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.store.keys import Keys
 from roost.store.store import Store
+
+MAX_BALANCERS = 64
+
+
+class Balancers:
+    """Balancers of this process by what they balance, each following discovery from its first use on."""
+
+    def __init__(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+        self._running: dict[tuple[str, str, str], LoadBalancer] = {}
+        self._stack = AsyncExitStack()
+        self._starting = asyncio.Lock()
+
+    async def of(self, type_: str, group: str, strategy: str) -> LoadBalancer:
+        wanted = (type_, group, strategy)
+        async with self._starting:
+            if wanted not in self._running:
+                if len(self._running) >= MAX_BALANCERS:
+                    raise InvalidInput(
+                        f"{MAX_BALANCERS} balancers run here already", hint="ask for fewer places"
+                    )
+                opening = following(self._discovery, type_, group, LoadBalancer(STRATEGIES[strategy]()))
+                self._running[wanted] = await self._stack.enter_async_context(opening)
+            return self._running[wanted]
+
+    async def close(self) -> None:
+        await self._stack.aclose()
 
 
 @dataclass(slots=True)
@@ -34,11 +63,13 @@ class Platform:
     discovery: Discovery = field(init=False)
     prober: Prober = field(init=False)
     reaper: Reaper = field(init=False)
+    balancers: Balancers = field(init=False)
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.store, self.settings.ttl_seconds)
         self.prober = Prober(allow_local=self.settings.is_dev())
         self.reaper = Reaper(self.discovery, self.prober)
+        self.balancers = Balancers(self.discovery)
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background."""
@@ -74,12 +105,13 @@ async def open_platform(
         wait_s=wait_s,
     )
     tasks: list[asyncio.Task[None]] = []
+    platform = Platform(settings, store, roles)
     try:
-        platform = Platform(settings, store, roles)
         tasks = [asyncio.create_task(loop) for loop in (platform.loops() if roles else ())]
         yield platform
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await platform.balancers.close()
         await store.close()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli import instances, tokens
+from roost.cli import instances, ring, tokens
 from roost.cli.options import Config, Data, Host, Json, Port, Profile, Store, Url, load
 from roost.core.errors import InvalidInput
 from roost.settings import Settings, example
@@ -32,6 +32,7 @@ def _start(**flags: Any) -> Settings:
 
 
 app.add_typer(instances.app, name="instances")
+app.add_typer(ring.app, name="ring")
 app.add_typer(tokens.app, name="token")
 
 

@@ -126,7 +126,7 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.5rem .8rem}
 summary{cursor:pointer}code,pre{font-family:ui-monospace,monospace}
 pre{background:var(--soft);padding:.6rem;overflow:auto}
-b.m{display:inline-block;min-width:4.2rem}.s{opacity:.7}
+b.m{display:inline-block;min-width:5rem}.s{opacity:.7}
 table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0}
 """
 

@@ -15,6 +15,7 @@ from roost.gateway.auth import Tokens, root_token
 from roost.gateway.errors import MethodNotAllowed, NotFound
 from roost.gateway.ports import holder_of
 from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats, adapt
+from roost.gateway.routes.balancing import balancing_routes
 from roost.gateway.routes.discovery import discovery_routes
 from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.system import system_routes
@@ -32,6 +33,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *token_routes(tokens),
         *discovery_routes(platform),
         *prometheus_routes(platform),
+        *balancing_routes(platform),
         *more_routes,
     ]
     for route in routes:

@@ -93,6 +93,11 @@ async def test_a_registration_without_an_id_is_given_one_and_told_how_to_beat(di
     assert registered == Registered(registered.instance_id, registered.life, 30.0, 10_000)
 
 
+async def test_who_names_no_lease_gets_that_of_the_profile(store: Store) -> None:
+    registered = await Discovery(store, default_ttl_s=15.0).register(given(ttl_seconds=0.0))
+    assert (registered.ttl_seconds, registered.heartbeat_interval_ms) == (15.0, 5000)
+
+
 async def test_what_was_registered_is_discovered(discovery: Discovery) -> None:
     await discovery.register(given("a", labels={"map": "desert"}, load=4, performance={"fps": 60}))
     await discovery.register(given("b", group="us"))

@@ -262,7 +262,7 @@ async def test_special_addresses_are_not_probed(address: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "address", ["10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "fd00::1", "2606::1"]
+    "address", ["10.0.0.1", "::ffff:10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "fd00::1", "2606::1"]
 )
 async def test_private_and_public_addresses_are_probed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []

@@ -16,7 +16,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 def given(**fields: Any) -> RegisterInput:
-    return RegisterInput(**{"type": "game", "group": "eu", **fields})
+    return RegisterInput(**{"type": "game", "group": "eu", "ttl_seconds": 30.0, **fields})
 
 
 # -- states

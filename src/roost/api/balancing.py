@@ -1,0 +1,85 @@
+"""Messages about which server takes the next user."""
+
+from __future__ import annotations
+
+from roost.api import Message
+
+
+class Selected(Message):
+    """The server for a key, or why there is none."""
+
+    key: str
+    server_id: str | None
+    refusal: str = ""
+    host: str = ""
+    ports: dict[str, int] = {}
+    zone: str = ""
+    candidates: list[str] = []
+    """The next distinct candidates, best first, where they were asked for."""
+
+
+class SelectInput(Message):
+    type: str
+    keys: list[str]
+    group: str = "*"
+    strategy: str = "consistent_hash"
+
+
+class SelectedList(Message):
+    selections: list[Selected]
+
+
+class RingNode(Message):
+    server_id: str
+    weight: int
+    share: float
+    """Of all keys, exactly."""
+    accepting: bool
+    why_not: str = ""
+
+
+class Ring(Message):
+    """How keys spread over the servers of a place."""
+
+    nodes: list[RingNode]
+
+
+class NodeInput(Message):
+    server_id: str
+    weight: int = 100
+
+
+class PreviewInput(Message):
+    """A change of the fleet that is only thought of."""
+
+    type: str
+    group: str = "*"
+    add: list[NodeInput] = []
+    remove: list[str] = []
+
+
+class Move(Message):
+    source: str | None
+    target: str | None
+    share: float
+
+
+class Preview(Message):
+    """What share of all keys would move, and from where to where."""
+
+    moved: float
+    moves: list[Move]
+
+
+class Considered(Message):
+    server_id: str
+    why_not: str
+    """Empty if it takes new users."""
+
+
+class Explained(Message):
+    key: str
+    strategy: str
+    chosen: str | None
+    refusal: str
+    considered: list[Considered]

@@ -1,0 +1,171 @@
+"""The balancer: servers and their state on one side, `select_server` on the other, no store call between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from roost.balancing.server import Fleet, Refusal, Server
+from roost.balancing.strategies import ServerEvent, Strategy
+from roost.balancing.strategies.bounded_load import BoundedLoad
+from roost.balancing.strategies.consistent_hash import ConsistentHashing
+from roost.balancing.strategies.least_connections import LeastConnections
+from roost.balancing.strategies.random_choice import Random, TwoChoices
+from roost.balancing.strategies.rendezvous import Rendezvous
+from roost.balancing.strategies.round_robin import RoundRobin
+from roost.balancing.strategies.singleton import Singleton
+from roost.balancing.strategies.sticky import Sticky
+
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    strategy.name: strategy
+    for strategy in (
+        ConsistentHashing,
+        BoundedLoad,
+        Rendezvous,
+        RoundRobin,
+        LeastConnections,
+        Random,
+        TwoChoices,
+        Singleton,
+        Sticky,
+    )
+}
+SLOW_START_FLOOR = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Who was chosen for a key, and what was said of everybody else."""
+
+    key: str
+    strategy: str
+    chosen: str | None
+    refusal: str
+    considered: tuple[tuple[str, str], ...]
+    """(server id, why it was not accepting; empty if it was)."""
+
+
+class LoadBalancer:
+    """Threads may call it: a change makes a new fleet and swaps it, a selection reads one."""
+
+    def __init__(
+        self,
+        strategy: Strategy | None = None,
+        *,
+        zone: str = "",
+        slow_start_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._strategy: Strategy = strategy or ConsistentHashing()
+        self._zone = zone
+        self._slow_start_s = slow_start_s
+        self._clock = clock
+        self._fleet = Fleet()
+        self._changing = threading.Lock()
+
+    # -- servers
+
+    def register_server(self, server: Server) -> None:
+        """Add a server, or put a newer picture of it in place of the old one."""
+        with self._changing:
+            known = self._fleet.servers.get(server.server_id)
+            same_life = known is not None and known.life == server.life
+            since = known.since if known is not None and same_life else self._clock()
+            self._put(replace(server, since=since), "changed" if known else "added")
+
+    def unregister_server(self, server_id: str) -> bool:
+        with self._changing:
+            known = self._fleet.servers.get(server_id)
+            if known is None:
+                return False
+            self._fleet = Fleet(s for s in self._fleet.servers.values() if s.server_id != server_id)
+            self._strategy.on_server_event(known, "removed")
+            return True
+
+    def update_server_load(self, server_id: str, load: int) -> bool:
+        return self._change(server_id, load=load)
+
+    def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
+        return self._change(server_id, healthy=healthy)
+
+    def _change(self, server_id: str, **fields: object) -> bool:
+        with self._changing:
+            known = self._fleet.servers.get(server_id)
+            if known is None:
+                return False
+            self._put(replace(known, **fields), "changed")  # type: ignore[arg-type]
+            return True
+
+    def _put(self, server: Server, event: ServerEvent) -> None:
+        self._fleet = Fleet({**self._fleet.servers, server.server_id: server}.values())
+        self._strategy.on_server_event(server, event)
+
+    @property
+    def all_servers(self) -> list[Server]:
+        return list(self._fleet.servers.values())
+
+    @property
+    def healthy_servers(self) -> list[Server]:
+        return [server for server in self._fleet.servers.values() if server.healthy]
+
+    # -- choosing
+
+    @property
+    def strategy(self) -> Strategy:
+        return self._strategy
+
+    @strategy.setter
+    def strategy(self, strategy: Strategy) -> None:
+        """Change how servers are chosen while it runs; the new strategy learns the fleet first."""
+        with self._changing:
+            for server in self._fleet.servers.values():
+                strategy.on_server_event(server, "added")
+            self._strategy = strategy
+
+    def select_server(self, player_id: str) -> Server | Refusal:
+        """The server that takes this player, or why there is none."""
+        return self._strategy.choose(player_id, self._seen())
+
+    def explain(self, player_id: str) -> Explanation:
+        chosen = self.select_server(player_id)
+        return Explanation(
+            player_id,
+            self._strategy.name,
+            chosen.server_id if isinstance(chosen, Server) else None,
+            chosen.reason if isinstance(chosen, Refusal) else "",
+            tuple((server.server_id, server.why_not) for server in self._fleet.servers.values()),
+        )
+
+    def _seen(self) -> Fleet:
+        """The fleet as this balancer prefers it: its own zone first, new servers below their weight."""
+        fleet = self._fleet
+        if self._zone:
+            fleet = fleet.in_zone(self._zone)
+        if self._slow_start_s:
+            fleet = Fleet(map(self._warmed, fleet.servers.values()))
+        return fleet
+
+    def _warmed(self, server: Server) -> Server:
+        warmth = (self._clock() - server.since) / self._slow_start_s
+        if warmth >= 1 or not server.weight:
+            return server
+        return replace(server, weight=max(1, int(server.weight * max(warmth, SLOW_START_FLOOR))))
+
+    # -- document 001's interface
+
+    @property
+    def available(self) -> list[str]:
+        """Ids of the servers that take new users."""
+        return [server.server_id for server in self._fleet.accepting]
+
+    def get_server_id(self, key: str) -> str | None:
+        chosen = self.select_server(key)
+        return chosen.server_id if isinstance(chosen, Server) else None
+
+    def on_server_event(self, server: Server, event: ServerEvent) -> None:
+        if event == "removed":
+            self.unregister_server(server.server_id)
+        else:
+            self.register_server(server)

@@ -1,0 +1,76 @@
+"""A balancer that follows discovery, as document 000's sequences describe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from roost.api.discovery import Change, Instance
+from roost.balancing.balancer import LoadBalancer
+from roost.balancing.server import Server
+
+
+class Watcher(Protocol):
+    """A client, or discovery itself: `watch` yields a snapshot first, then every change."""
+
+    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002
+
+
+@contextlib.asynccontextmanager
+async def following(
+    client: Watcher, type_: str, group: str = "*", balancer: LoadBalancer | None = None
+) -> AsyncIterator[LoadBalancer]:
+    """A balancer that knows the servers of a place, and learns of every change, while the block runs."""
+    balancer = balancer or LoadBalancer()
+    known = asyncio.Event()
+
+    async def follow() -> None:
+        async for change in client.watch(type_, group):
+            apply(balancer, change)
+            known.set()
+
+    task = asyncio.create_task(follow(), name=f"balancer {type_} {group}")
+    try:
+        waiting = asyncio.create_task(known.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if task.done():
+            task.result()
+        yield balancer
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def apply(balancer: LoadBalancer, change: Change) -> None:
+    """Bring a balancer up to date with one change."""
+    if change.event == "snapshot":
+        fresh = {server.server_id: server for server in map(server_of, change.instances or ())}
+        for server in balancer.all_servers:
+            if server.server_id not in fresh:
+                balancer.unregister_server(server.server_id)
+        for server in fresh.values():
+            balancer.register_server(server)
+    elif change.event == "removed":
+        balancer.unregister_server(change.server_id)
+    elif change.instance is not None:
+        balancer.register_server(server_of(change.instance))
+
+
+def server_of(instance: Instance) -> Server:
+    """An instance as a balancer sees it. Its stable name is its identity: a restart keeps its keys."""
+    ordered_away = instance.order is not None and (instance.order.drain or instance.order.out_of_service)
+    return Server(
+        server_id=instance.server_id or instance.instance_id,
+        host=instance.hostname or instance.private_ip or instance.public_ip,
+        ports=instance.ports,
+        load=instance.load,
+        capacity=instance.capacity,
+        weight=instance.weight,
+        zone=instance.zone,
+        healthy=instance.status != "suspect" or instance.accepting,
+        open=instance.status in ("ready", "suspect") and not ordered_away,
+        life=instance.life,
+    )

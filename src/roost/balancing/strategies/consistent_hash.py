@@ -1,0 +1,47 @@
+"""The same key on the same server, whoever asks; a change of the fleet moves only the keys it must."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from roost.balancing.server import Fleet, Refusal, Server
+from roost.balancing.slots import ConsistentHash
+from roost.balancing.strategies import ServerEvent
+
+
+class Hash(Protocol):
+    """`ConsistentHash` or the documented `HashRing`."""
+
+    def add_node(self, node: str, weight: int = ...) -> None: ...
+    def remove_node(self, node: str) -> bool: ...
+    def get_node(self, key: str) -> str | None: ...
+    def get_nodes(self, key: str, n: int) -> list[str]: ...
+    @property
+    def node_count(self) -> int: ...
+
+
+class ConsistentHashing:
+    """Every registered server keeps its share also while it does not accept: its keys go to their next
+    candidates meanwhile, and come back."""
+
+    name = "consistent_hash"
+
+    def __init__(self, hash: Hash | None = None) -> None:  # noqa: A002 — it is one
+        self.hash: Hash = hash if hash is not None else ConsistentHash()
+
+    def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
+        first = self.hash.get_node(key)
+        server = fleet.servers.get(first) if first is not None else None
+        if server is not None and server.accepting:
+            return server
+        for node in self.hash.get_nodes(key, self.hash.node_count):
+            server = fleet.servers.get(node)
+            if server is not None and server.accepting:
+                return server
+        return fleet.refusal()
+
+    def on_server_event(self, server: Server, event: ServerEvent) -> None:
+        if event == "removed":
+            self.hash.remove_node(server.server_id)
+        else:
+            self.hash.add_node(server.server_id, server.weight)

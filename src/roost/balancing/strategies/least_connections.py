@@ -1,0 +1,22 @@
+"""The server with the fewest users for its weight."""
+
+from __future__ import annotations
+
+from roost.balancing.server import Fleet, Refusal, Server
+from roost.balancing.strategies import ServerEvent
+
+
+class LeastConnections:
+    name = "least_connections"
+
+    def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
+        servers = [server for server in fleet.accepting if server.weight]
+        return min(servers, key=burden) if servers else fleet.refusal()
+
+    def on_server_event(self, server: Server, event: ServerEvent) -> None:
+        """Nothing is kept."""
+
+
+def burden(server: Server) -> tuple[float, str]:
+    """Users per weight; on a tie the id decides, so that every balancer agrees."""
+    return (server.load + 1) / server.weight, server.server_id

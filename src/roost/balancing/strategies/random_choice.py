@@ -1,0 +1,35 @@
+"""Any server, by weight; or the better of two, which is nearly as good as the best and needs no order."""
+
+from __future__ import annotations
+
+import random
+
+from roost.balancing.server import Fleet, Refusal, Server
+from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies.least_connections import burden
+
+
+class Random:
+    name = "random"
+
+    def __init__(self, rng: random.Random | None = None) -> None:
+        self._rng = rng or random.Random()
+
+    def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
+        servers = [server for server in fleet.accepting if server.weight]
+        return self._pick(servers) if servers else fleet.refusal()
+
+    def _pick(self, servers: list[Server]) -> Server:
+        return self._rng.choices(servers, [server.weight for server in servers])[0]
+
+    def on_server_event(self, server: Server, event: ServerEvent) -> None:
+        """Nothing is kept."""
+
+
+class TwoChoices(Random):
+    """Two at random, the less burdened of them: balancers with old figures do not pile onto one server."""
+
+    name = "two_choices"
+
+    def _pick(self, servers: list[Server]) -> Server:
+        return min((super()._pick(servers) for _ in range(2)), key=burden)

@@ -1,0 +1,34 @@
+"""One after the other, by weight, without bursts (smooth weighted round robin)."""
+
+from __future__ import annotations
+
+import threading
+
+from roost.balancing.server import Fleet, Refusal, Server
+from roost.balancing.strategies import ServerEvent
+
+
+class RoundRobin:
+    """Each turn everybody gains its weight; the richest is chosen and pays the total. Safe for threads."""
+
+    name = "round_robin"
+
+    def __init__(self) -> None:
+        self._credit: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
+        servers = [server for server in fleet.accepting if server.weight]
+        if not servers:
+            return fleet.refusal()
+        with self._lock:
+            for server in servers:
+                self._credit[server.server_id] = self._credit.get(server.server_id, 0) + server.weight
+            chosen = max(servers, key=lambda server: self._credit[server.server_id])
+            self._credit[chosen.server_id] -= sum(server.weight for server in servers)
+        return chosen
+
+    def on_server_event(self, server: Server, event: ServerEvent) -> None:
+        if event == "removed":
+            with self._lock:
+                self._credit.pop(server.server_id, None)
