@@ -35,7 +35,7 @@ METHOD = (
     f"HTTP: {CONNECTIONS} kept connections, each with one request under way, from one generator for all "
     f"contenders; {ROUNDS} rounds of {ROUND_S:g} s in turns, the median counts. Ours: `roost up`, one "
     f"gateway with its token check, and its valkey-server over a unix socket; both count. etcd: one "
-    f"member, its HTTP/JSON gateway (which speaks gRPC to itself; native gRPC clients pay less), no "
+    f"member, its HTTP/JSON gateway (which speaks gRPC to itself; native gRPC saves that hop), no "
     f"authentication. register: one POST here; lease grant and put there, which count as one. read: "
     f"{LISTED} instances as JSON; etcd holds the same JSON. Our list comes from the gateway's memory while "
     f"the feed proves it current (beat times up to 1 s old); an etcd read is linearizable. DURABILITY "

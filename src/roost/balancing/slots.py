@@ -8,6 +8,7 @@ so every process and machine agrees; unequal weights need the logarithm of weigh
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +21,16 @@ SLOTS = 65_536
 _MASK = SLOTS - 1
 
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SEEDS: Array = np.arange(1, SLOTS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+_AT_ONCE = 16_384
+"""Scores made at a time: these fit the cache, and a heavy node that leaves thousands needs no gigabytes."""
+
+
+def _stirred(z: Array) -> Array:
+    """The first step of splitmix64. It is linear over xor, so slots and nodes take it apart and in advance."""
+    return z ^ (z >> np.uint64(30))
+
+
+_SEEDS: Array = _stirred(np.arange(1, SLOTS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 
 
 class _Table(NamedTuple):
@@ -29,17 +39,21 @@ class _Table(NamedTuple):
     names: tuple[str, ...]
     """In name order; only nodes that may own a slot."""
     weights: dict[str, int]
+    starts: Array
+    """The hash of each of `names`, stirred."""
     owners: Array
     scores: Array
     lookup: Any
     """`owners` as a memoryview, which gives a plain int for a plain index."""
 
 
-def _table(names: tuple[str, ...], weights: dict[str, int], owners: Array, scores: Array) -> _Table:
-    return _Table(names, weights, owners, scores, memoryview(owners))
+def _table(
+    names: tuple[str, ...], weights: dict[str, int], starts: Array, owners: Array, scores: Array
+) -> _Table:
+    return _Table(names, weights, starts, owners, scores, memoryview(owners))
 
 
-_NOBODY = _table((), {}, np.zeros(0, np.uint16), np.zeros(0, np.uint64))
+_NOBODY = _table((), {}, np.zeros(0, np.uint64), np.zeros(0, np.uint16), np.zeros(0, np.uint64))
 
 
 class ConsistentHash:
@@ -56,29 +70,17 @@ class ConsistentHash:
     def add_node(self, node: str, weight: int = DEFAULT_WEIGHT) -> None:
         """Add a node, or give it another weight. With weight 0 it is known and owns nothing."""
         check_node(node, weight)
-        table = self._table
-        if table.weights.get(node) == weight:
+        if self._table.weights.get(node) == weight:
             return
-        weights = {**table.weights, node: weight}
-        if node in table.weights or not weight or _weighted(weights) or not table.names:
-            self._table = _built(weights)
-        else:
-            self._table = _with(table, node, weights)
+        known = node in self._table.weights
+        table = _without(self._table, node) if known else self._table
+        self._table = _with(table, node, weight)
 
     def remove_node(self, node: str) -> bool:
         """Take a node out; False if it was not in."""
-        table = self._table
-        if node not in table.weights:
+        if node not in self._table.weights:
             return False
-        weights = {name: weight for name, weight in table.weights.items() if name != node}
-        if node not in table.names:
-            self._table = table._replace(weights=weights)
-        elif len(table.names) == 1:
-            self._table = _NOBODY._replace(weights=weights)
-        elif _weighted(table.weights) != _weighted(weights):
-            self._table = _built(weights)
-        else:
-            self._table = _without(table, node, weights)
+        self._table = _without(self._table, node)
         return True
 
     def get_node(self, key: str) -> str | None:
@@ -95,8 +97,8 @@ class ConsistentHash:
         if not table.names or n < 1:
             return []
         slot = xxh3_64_intdigest(key.encode()) & _MASK
-        scores = _scores(_SEEDS[slot : slot + 1], table.names, table.weights)[:, 0]
-        best = np.argsort(-scores.astype(np.float64) if scores.dtype.kind == "f" else ~scores, kind="stable")
+        scores = _scores(_SEEDS[slot], table.starts, _shares(table.names, table.weights))
+        best = np.argsort(-scores if scores.dtype.kind == "f" else ~scores, kind="stable")
         return [table.names[at] for at in best[:n]]
 
     def get_node_of_each(self, keys: Iterable[str]) -> list[str | None]:
@@ -151,59 +153,84 @@ def _weighted(weights: Mapping[str, int]) -> bool:
     return len({weight for weight in weights.values() if weight}) > 1
 
 
-def _scores(seeds: Array, names: tuple[str, ...], weights: Mapping[str, int]) -> Array:
-    """One row per node, one column per slot: splitmix64 of the slot, started by the node's own hash."""
-    starts = np.array([xxh3_64_intdigest(name.encode()) for name in names], np.uint64)
-    z = seeds[None, :] ^ starts[:, None]
-    z ^= z >> np.uint64(30)
+def _shares(names: tuple[str, ...], weights: Mapping[str, int]) -> Array | None:
+    """The weights of these nodes; None where all that own slots weigh the same."""
+    return np.array([weights[name] for name in names], np.float64) if _weighted(weights) else None
+
+
+def _start(name: str) -> Array:
+    return _stirred(np.uint64(xxh3_64_intdigest(name.encode())))
+
+
+def _scores(seeds: Array, starts: Array, shares: Array | None, z: Array = None, spare: Array = None) -> Array:
+    """splitmix64 of the slot, started by the node's own hash; as many slots and nodes as broadcast.
+
+    Room to work in may be given: new pages for each step cost more than the steps.
+    """
+    z = np.bitwise_xor(seeds, starts, out=z)
     z *= _MIX_1
-    z ^= z >> np.uint64(27)
+    z ^= np.right_shift(z, np.uint64(27), out=spare)
     z *= _MIX_2
-    z ^= z >> np.uint64(31)
-    if not _weighted(weights):
-        return z
-    shares = np.array([weights[name] for name in names], np.float64)
-    return np.log((z.astype(np.float64) + 0.5) / 2.0**64) / shares[:, None]
+    z ^= np.right_shift(z, np.uint64(31), out=spare)
+    return z if shares is None else np.log((z.astype(np.float64) + 0.5) / 2.0**64) / shares
+
+
+def _claim(owners: Array, best: Array, place: int, start: Array, share: Array | None) -> None:
+    """Give a node, in place, the slots where it scores highest; on a tie the first by name."""
+    z, spare = np.empty((2, _AT_ONCE), np.uint64)
+    for at in range(0, SLOTS, _AT_ONCE):
+        here = slice(at, at + _AT_ONCE)
+        scores = _scores(_SEEDS[here], start, share, z, spare)
+        wins, ties = scores > best[here], scores == best[here]
+        if ties.any():
+            wins |= ties & (owners[here] > place)
+        owners[here][wins] = place
+        np.maximum(best[here], scores, out=best[here])
 
 
 def _built(weights: dict[str, int]) -> _Table:
-    """From nothing, a few nodes at a time: all at once would need half a megabyte for each."""
     names = tuple(sorted(name for name, weight in weights.items() if weight))
     if not names:
         return _NOBODY._replace(weights=weights)
+    starts, shares = np.array([_start(name) for name in names]), _shares(names, weights)
     owners = np.zeros(SLOTS, np.uint16)
-    best: Array = None
-    for at, name in enumerate(names):
-        scores = _scores(_SEEDS, (name,), weights)[0]
-        if best is None:
-            best = scores
-        else:
-            wins = scores > best  # on a tie the first name stays
-            owners[wins] = at
-            best = np.maximum(best, scores)
-    return _table(names, weights, owners, best)
+    best = np.zeros(SLOTS, np.uint64) if shares is None else np.full(SLOTS, -np.inf)
+    for place, start in enumerate(starts):
+        _claim(owners, best, place, start, None if shares is None else shares[place])
+    return _table(names, weights, starts, owners, best)
 
 
-def _with(table: _Table, node: str, weights: dict[str, int]) -> _Table:
-    names = tuple(sorted((*table.names, node)))
-    place = names.index(node)
-    scores = _scores(_SEEDS, (node,), weights)[0]
-    wins = scores > table.scores
-    ties = scores == table.scores
-    owners = table.owners + (table.owners >= place).astype(np.uint16)
-    if ties.any():
-        wins |= ties & (owners > place)
-    owners[wins] = place
-    return _table(names, weights, owners, np.maximum(table.scores, scores))
+def _with(table: _Table, node: str, weight: int) -> _Table:
+    weights = {**table.weights, node: weight}
+    if not weight:
+        return table._replace(weights=weights)
+    weighted = _weighted(weights)
+    if not table.names or weighted != _weighted(table.weights):
+        return _built(weights)
+    place = bisect_left(table.names, node)
+    names = (*table.names[:place], node, *table.names[place:])
+    start = _start(node)
+    owners, best = table.owners + (table.owners >= place), table.scores.copy()
+    _claim(owners, best, place, start, np.float64(weight) if weighted else None)
+    return _table(names, weights, np.insert(table.starts, place, start), owners, best)
 
 
-def _without(table: _Table, node: str, weights: dict[str, int]) -> _Table:
-    place = table.names.index(node)
+def _without(table: _Table, node: str) -> _Table:
+    weights = {name: weight for name, weight in table.weights.items() if name != node}
+    if not table.weights[node]:
+        return table._replace(weights=weights)
+    if len(table.names) == 1 or _weighted(table.weights) != _weighted(weights):
+        return _built(weights)
+    place = bisect_left(table.names, node)
     names = table.names[:place] + table.names[place + 1 :]
+    starts, shares = np.delete(table.starts, place), _shares(names, weights)
     orphans = np.flatnonzero(table.owners == place)
-    owners = table.owners - (table.owners > place).astype(np.uint16)
-    scores = table.scores.copy()
-    candidates = _scores(_SEEDS[orphans], names, weights)
-    owners[orphans] = candidates.argmax(axis=0)
-    scores[orphans] = candidates.max(axis=0)
-    return _table(names, weights, owners, scores)
+    owners, best = table.owners - (table.owners > place), table.scores.copy()
+    step = max(1, _AT_ONCE // len(names))
+    z, spare = np.empty((2, step, len(names)), np.uint64)
+    for at in range(0, len(orphans), step):
+        some = orphans[at : at + step]
+        scores = _scores(_SEEDS[some, None], starts, shares, z[: len(some)], spare[: len(some)])
+        heirs = scores.argmax(axis=1)
+        owners[some], best[some] = heirs, scores[np.arange(len(some)), heirs]
+    return _table(names, weights, starts, owners, best)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from roost.api.discovery import Change, HealthCheck, Instance, Probe, Status
+from roost.balancing import LoadBalancer, Server
+from roost.discovery.health import REPORTS_PER_FAILURE, HealthChecker
+from roost.discovery.probes import REFUSED, Prober
+
+HTTP = HealthCheck("http", "main")
+WELL, MUTE, DEAD = Probe(True, 1.0), Probe(False, 2000.0, "no answer within 2 s"), Probe(False, 0.1, REFUSED)
+
+
+class Silent:
+    """A discovery that says nothing by itself: the tests say it."""
+
+    async def watch(self, type: str, group: str, /) -> AsyncIterator[Change]:  # noqa: A002
+        return
+        yield
+
+
+class Ward:
+    """A checker and what it told."""
+
+    def __init__(self, **options: Any) -> None:
+        self.now = 0.0
+        self.told: list[tuple[str, str]] = []
+        self.balancer = LoadBalancer()
+        self.checker = HealthChecker(
+            Silent(), Prober(allow_local=True), balancer=self.balancer, clock=lambda: self.now, **options
+        )
+        self.checker.on_server_unhealthy(lambda server: self.told.append(("ill", server)))
+        self.checker.on_server_recovered(lambda server: self.told.append(("well", server)))
+
+    def see(
+        self, server: str, status: Status = "ready", life: str = "1", health: HealthCheck | None = HTTP
+    ) -> Instance:
+        instance = Instance(
+            "game",
+            "kr-1",
+            server,
+            health=health,
+            instance_id=f"i-{server}",
+            life=life,
+            status=status,
+            accepting=status == "ready",
+            last_heartbeat="",
+        )
+        self.balancer.register_server(Server(server, life=life))
+        self.checker.hear(Change("changed", 1, "1", instance=instance))
+        return instance
+
+    def leave(self, server: str, status: str) -> None:
+        self.checker.hear(Change("removed", 2, "2", server_id=server, status=status))
+
+
+@pytest.fixture
+async def ward() -> Ward:
+    return Ward()
+
+
+async def test_a_new_server_is_healthy_until_proven_otherwise(ward: Ward) -> None:
+    ward.see("501")
+    assert ward.checker.is_server_healthy("501")
+    ward.see("502", status="initializing")
+    assert not ward.checker.is_server_healthy("502")
+    assert not ward.checker.is_server_healthy("nobody")
+
+
+async def test_three_failed_probes_are_told_once_and_two_good_ones_recover(ward: Ward) -> None:
+    instance = ward.see("501")
+    ward.see("502")
+    ward.see("503")
+    for probe in (MUTE, MUTE, MUTE, MUTE, MUTE):
+        ward.checker.judge(instance, probe)
+    assert ward.told == [("ill", "501")]
+    assert [s.server_id for s in ward.balancer.healthy_servers] == ["502", "503"]
+    ward.checker.judge(instance, WELL)
+    ward.checker.judge(instance, WELL)
+    assert ward.told == [("ill", "501"), ("well", "501")]
+    assert len(ward.balancer.healthy_servers) == 3
+
+
+async def test_the_documented_fault_a_crashed_server_whose_record_is_gone_is_told_once(ward: Ward) -> None:
+    ward.see("501")
+    ward.leave("501", "no-response")
+    ward.leave("501", "no-response")
+    assert ward.told == [("ill", "501")]
+
+
+async def test_a_server_that_is_suspect_first_and_gone_later_is_told_once(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("501", status="suspect")
+    ward.leave("501", "no-response")
+    assert ward.told == [("ill", "501")]
+
+
+async def test_a_clean_stop_is_no_illness(ward: Ward) -> None:
+    ward.see("501")
+    ward.leave("501", "terminated")
+    assert ward.told == []
+
+
+async def test_a_snapshot_without_a_server_counts_as_its_death(ward: Ward) -> None:
+    ward.see("501")
+    ward.checker.hear(Change("snapshot", 9, "9", instances=[]))
+    assert ward.told == [("ill", "501")]
+
+
+async def test_who_beats_again_recovers_and_where_it_has_a_probe_that_must_agree(ward: Ward) -> None:
+    plain = ward.see("501", health=None)
+    ward.see("501", status="suspect", health=None)
+    ward.see("501", health=None)
+    assert plain.server_id == "501"
+    assert ward.told == [("ill", "501"), ("well", "501")]
+    ward.see("502")
+    ward.see("502", status="suspect")
+    checked = ward.see("502")
+    assert ward.told[-1] == ("ill", "502")
+    ward.checker.judge(checked, WELL)
+    assert ward.told[-1] == ("well", "502")
+
+
+async def test_a_tcp_connect_alone_never_proves_life_but_a_refusal_counts(ward: Ward) -> None:
+    instance = ward.see("501", health=HealthCheck("tcp", "main"))
+    for _ in range(3):
+        ward.checker.judge(instance, DEAD)
+    assert ward.told == [("ill", "501")]
+    for _ in range(20):
+        ward.checker.judge(instance, WELL)
+    assert ward.told == [("ill", "501")]
+
+
+async def test_a_late_answer_about_an_earlier_life_is_not_heard(ward: Ward) -> None:
+    old = ward.see("501", life="1")
+    ward.see("501", life="2")
+    for _ in range(5):
+        ward.checker.judge(old, DEAD)
+    assert ward.told == []
+
+
+async def test_soft_evidence_stops_at_half_of_the_fleet_and_hard_evidence_does_not(ward: Ward) -> None:
+    fleet = [ward.see(f"50{n}") for n in range(4)]
+    for instance in fleet:
+        for _ in range(3):
+            ward.checker.judge(instance, MUTE)
+    assert len(ward.told) == 2
+    for instance in fleet:
+        for _ in range(3):
+            ward.checker.judge(instance, DEAD)
+    assert len(ward.told) == 4
+
+
+async def test_failed_requests_of_callers_count_in_the_end(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("502")
+    ward.see("503")
+    for _ in range(3 * REPORTS_PER_FAILURE - 1):
+        ward.checker.report("501", ok=False)
+    assert ward.told == []
+    ward.checker.report("501", ok=False)
+    assert ward.told == [("ill", "501")]
+    ward.checker.report("nobody", ok=False)
+
+
+def _fail(server_id: str) -> None:
+    raise ZeroDivisionError(server_id)
+
+
+async def test_a_callback_that_fails_does_not_silence_the_others() -> None:
+    ward = Ward()
+    ward.checker.on_server_unhealthy(_fail)
+    heard: list[str] = []
+    ward.checker.on_server_unhealthy(heard.append)
+    ward.see("501")
+    ward.leave("501", "no-response")
+    assert heard == ["501"]
