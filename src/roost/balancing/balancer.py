@@ -99,8 +99,8 @@ class LoadBalancer:
             return True
 
     def _put(self, server: Server, event: ServerEvent) -> None:
+        self._strategy.on_server_event(server, event)  # first: it may refuse the server by raising
         self._fleet = Fleet({**self._fleet.servers, server.server_id: server}.values())
-        self._strategy.on_server_event(server, event)
 
     @property
     def all_servers(self) -> list[Server]:
@@ -144,7 +144,7 @@ class LoadBalancer:
         if self._zone:
             fleet = fleet.in_zone(self._zone)
         if self._slow_start_s:
-            fleet = Fleet(map(self._warmed, fleet.servers.values()))
+            fleet = Fleet(map(self._warmed, fleet.servers.values()), fleet.everybody)
         return fleet
 
     def _warmed(self, server: Server) -> Server:

@@ -61,19 +61,20 @@ class HashRing:
         if virtual_nodes < 1:
             raise ValueError("a node needs at least one point")
         self._virtual_nodes = virtual_nodes
-        self._circle = _EMPTY
-        weights = nodes if isinstance(nodes, Mapping) else dict.fromkeys(nodes, DEFAULT_WEIGHT)
+        weights = dict(nodes) if isinstance(nodes, Mapping) else dict.fromkeys(nodes, DEFAULT_WEIGHT)
         for node, weight in weights.items():
-            self.add_node(node, weight)
+            check_node(node, weight)
+        self._circle = _built(weights, {node: self._points_of(node, weights[node]) for node in weights})
 
     def add_node(self, node: str, weight: int = DEFAULT_WEIGHT) -> None:
         """Add a node, or give it another weight. A node of weight 200 has twice the points of one of 100."""
         check_node(node, weight)
-        if self._circle.weights.get(node) == weight:
+        circle = self._circle
+        if circle.weights.get(node) == weight:
             return
-        if node in self._circle.weights:
-            self.remove_node(node)
-        self._circle = _with(self._circle, node, weight, self._points_of(node, weight))
+        if node in circle.weights:
+            circle = _without(circle, node)
+        self._circle = _with(circle, node, weight, self._points_of(node, weight))
 
     def remove_node(self, node: str) -> bool:
         """Take a node off; False if it was not on."""
@@ -158,6 +159,17 @@ def _owner_of(circle: _Circle, point: int) -> str | None:
     count = len(circle.owner_at)
     at = bisect_left(circle.point_at, point)
     return circle.names[circle.owner_at[at if at < count else 0]] if count else None
+
+
+def _built(weights: dict[str, int], points_of: Mapping[str, Array]) -> _Circle:
+    """All nodes at once: one by one, each would copy all points before it."""
+    if not weights:
+        return _EMPTY
+    names = tuple(sorted(weights))
+    points = np.concatenate([points_of[name] for name in names])
+    owners = np.repeat(np.arange(len(names), dtype=np.uint32), [len(points_of[name]) for name in names])
+    order = np.lexsort((owners, points))
+    return _circle(names, weights, points[order], owners[order], _moved(_EMPTY.starts, points, 1))
 
 
 def _with(circle: _Circle, node: str, weight: int, fresh: Array) -> _Circle:

@@ -19,6 +19,7 @@ class Server:
     capacity: int = 0
     """Users it can take (maxConnections); 0: no limit."""
     weight: int = 100
+    """Its share of new users beside others; 0: none."""
     zone: str = ""
     healthy: bool = True
     open: bool = True
@@ -29,7 +30,7 @@ class Server:
 
     @property
     def accepting(self) -> bool:
-        return self.healthy and self.open and not self.is_full
+        return self.healthy and self.open and self.weight > 0 and not self.is_full
 
     @property
     def is_full(self) -> bool:
@@ -42,6 +43,8 @@ class Server:
             return "unhealthy"
         if not self.open:
             return "not open"
+        if self.weight <= 0:
+            return "of weight 0"
         return f"full ({self.load} of {self.capacity})" if self.is_full else ""
 
 
@@ -55,8 +58,10 @@ class Refusal:
 class Fleet:
     """Every server at one moment. Never changed: a change makes a new one."""
 
-    def __init__(self, servers: Iterable[Server] = ()) -> None:
+    def __init__(self, servers: Iterable[Server] = (), everybody: Mapping[str, Server] | None = None) -> None:
         self.servers: Mapping[str, Server] = {server.server_id: server for server in servers}
+        self.everybody = everybody if everybody is not None else self.servers
+        """Also those that were left out because nearer ones take users: somebody may live there."""
 
     @cached_property
     def accepting(self) -> tuple[Server, ...]:
@@ -66,7 +71,7 @@ class Fleet:
     def in_zone(self, zone: str) -> Fleet:
         """Those of one zone, or all where none of that zone takes users."""
         near = [server for server in self.servers.values() if server.zone == zone]
-        return Fleet(near) if any(server.accepting for server in near) else self
+        return Fleet(near, self.everybody) if any(server.accepting for server in near) else self
 
     def refusal(self) -> Refusal:
         if not self.servers:

@@ -8,6 +8,7 @@ so every process and machine agrees; unequal weights need the logarithm of weigh
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -223,10 +224,12 @@ def _without(table: _Table, node: str) -> _Table:
         return _built(weights)
     place = bisect_left(table.names, node)
     names = table.names[:place] + table.names[place + 1 :]
-    starts, shares = np.delete(table.starts, place), _shares(names, weights)
+    starts = np.concatenate((table.starts[:place], table.starts[place + 1 :]))
+    shares = _shares(names, weights)
     orphans = np.flatnonzero(table.owners == place)
     owners, best = table.owners - (table.owners > place), table.scores.copy()
-    step = max(1, _AT_ONCE // len(names))
+    turns = math.ceil(len(orphans) * len(names) / _AT_ONCE) or 1
+    step = math.ceil(len(orphans) / turns) or 1
     z, spare = np.empty((2, step, len(names)), np.uint64)
     for at in range(0, len(orphans), step):
         some = orphans[at : at + step]

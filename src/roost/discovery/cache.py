@@ -6,12 +6,12 @@ added, changed or removed since it was read: what a second can hide is the time 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 
 import msgspec
 
-from roost.api.discovery import InstanceList
 from roost.discovery.service import Discovery
 
 MAX_AGE_S = 1.0
@@ -21,31 +21,50 @@ _Wanted = tuple[str, str, tuple[str, ...]]
 
 
 class ListCache:
-    """Encoded lists by what was asked for. While nobody follows the feed it reads through."""
+    """Encoded lists by what was asked for. While nobody follows the feed it reads through.
+
+    A write of our own begins a new generation: nothing that was read before it, or is still being read,
+    is served afterwards. So a writer sees its write. Readers that ask for the same list at once share a read.
+    """
 
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
         self._kept: dict[_Wanted, tuple[float, int, bytes]] = {}
+        self._reading: dict[_Wanted, asyncio.Task[bytes]] = {}
         self._encode = msgspec.json.Encoder().encode
 
     async def encoded(self, type_: str, group: str, labels: Sequence[str]) -> bytes:
         wanted = (type_, group, tuple(labels))
-        kept = self._kept.get(wanted)
         head = self._discovery.feed.seen
-        if kept is not None and head is not None:
+        if head is None:
+            return self._encode(await self._discovery.discover(*wanted))
+        kept = self._kept.get(wanted)
+        if kept is not None:
             until, revision, body = kept
             if head.rev <= revision and time.monotonic() < until:
                 return body
-        found = await self._discovery.discover(type_, group, labels)
-        return self._keep(wanted, found)
+        reading = self._reading.get(wanted)
+        if reading is None:
+            reading = self._reading[wanted] = asyncio.create_task(self._read(wanted))
+            reading.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # seen by its readers
+        return await asyncio.shield(reading)
 
     def forget(self) -> None:
         """After a write of our own, which its writer expects to see."""
-        self._kept.clear()
+        self._kept = {}
+        self._reading = {}
 
-    def _keep(self, wanted: _Wanted, found: InstanceList) -> bytes:
+    async def _read(self, wanted: _Wanted) -> bytes:
+        generation = self._kept
+        try:
+            found = await self._discovery.discover(*wanted)
+        finally:
+            if self._kept is generation:
+                self._reading.pop(wanted, None)
         body = self._encode(found)
-        if len(self._kept) >= MAX_LISTS:
-            self._kept.clear()
-        self._kept[wanted] = (time.monotonic() + MAX_AGE_S, found.revision, body)
+        if len(generation) >= MAX_LISTS:
+            generation.clear()
+        generation[wanted] = (time.monotonic() + MAX_AGE_S, found.revision, body)
         return body

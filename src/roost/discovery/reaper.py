@@ -21,6 +21,8 @@ log = logging.getLogger("roost.discovery.reaper")
 SWEEP_INTERVAL_S = 1.0
 SWEEP_LIMIT = 500
 BUDGET_PERCENT = 15
+BUDGET_WINDOW_MS = 10_000
+"""As long as beats are apart: in this time end the leases of a fleet that falls silent at once."""
 PROBE_INTERVAL_S = 5.0
 REPAIR_INTERVAL_S = 45.0
 TOMBSTONE_MS = 3_600_000
@@ -63,7 +65,10 @@ class Reaper:
     async def step(self) -> Swept:
         """One sweep, and the probes that are due."""
         swept = await self._discovery.scripts.sweep(
-            limit=SWEEP_LIMIT, budget_percent=BUDGET_PERCENT, max_step_ms=MAX_STEP_MS
+            limit=SWEEP_LIMIT,
+            budget_percent=BUDGET_PERCENT,
+            window_ms=BUDGET_WINDOW_MS,
+            max_step_ms=MAX_STEP_MS,
         )
         self.ended += len(swept.ended)
         self.held += len(swept.held)

@@ -98,7 +98,9 @@ def adapt(
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The aiohttp handler of a route."""
     guarded = route.scope is not None and not (route.open_in_dev and platform.settings.is_dev())
+    read_query = _query_reader(route.query) if route.query is not None else None
     limit = platform.settings.gateway.body_limit_bytes
+    read_body = _body_reader(route.body, limit) if route.body is not None else None
     encode = msgspec.json.Encoder().encode
 
     async def handle(http: web.Request) -> web.StreamResponse:
@@ -109,8 +111,8 @@ def adapt(
             if guarded:
                 assert route.scope is not None
                 await tokens.check(http.headers, route.scope)
-            query = _query(route.query, http) if route.query is not None else None
-            body, warnings = await _body(route.body, http, limit) if route.body is not None else (None, ())
+            query = read_query(http) if read_query is not None else None
+            body, warnings = await read_body(http) if read_body is not None else (None, ())
             answer = await route.handler(Request(platform, http.match_info, query, body, http, request_id))
             if isinstance(answer, web.StreamResponse):
                 response = answer
@@ -130,31 +132,45 @@ def adapt(
     return handle
 
 
-def _query(wanted: type[Message], http: web.Request) -> Message:
-    fields = {f.encode_name: f for f in msgspec.structs.fields(wanted)}
-    values: dict[str, Any] = {}
-    for name, value in http.query.items():
-        declared = fields.get(name)
-        if declared is None:
-            raise InvalidInput(f"unknown query parameter {name!r}", hint=f"known here: {', '.join(fields)}")
-        if get_origin(declared.type) in (list, tuple):
-            values.setdefault(name, []).append(value)
-        else:
-            values[name] = value
-    return msgspec.convert(values, wanted, strict=False)
+def _query_reader(wanted: type[Message]) -> Callable[[web.Request], Message]:
+    """Reads a query into its type. What the type says is found out once: that costs more than the rest."""
+    many = {f.encode_name: get_origin(f.type) in (list, tuple) for f in msgspec.structs.fields(wanted)}
+
+    def read(http: web.Request) -> Message:
+        values: dict[str, Any] = {}
+        for name, value in http.query.items():
+            if name not in many:
+                raise InvalidInput(f"unknown query parameter {name!r}", hint=f"known here: {', '.join(many)}")
+            if many[name]:
+                values.setdefault(name, []).append(value)
+            else:
+                values[name] = value
+        return msgspec.convert(values, wanted, strict=False)
+
+    return read
 
 
-async def _body(wanted: type[Message], http: web.Request, limit: int) -> tuple[Message, tuple[str, ...]]:
-    """The body in its type, and the names of fields that nobody here knows."""
-    raw = await read_body(http, limit)
-    body = msgspec.json.decode(raw, type=wanted)
-    given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    unknown = given.keys() - {f.encode_name for f in msgspec.structs.fields(wanted)}
-    return body, tuple(sorted(unknown))
+def _body_reader(
+    wanted: type[Message], limit: int
+) -> Callable[[web.Request], Awaitable[tuple[Message, tuple[str, ...]]]]:
+    """Reads a body into its type, along with the names of fields that nobody here knows."""
+    known = frozenset(f.encode_name for f in msgspec.structs.fields(wanted))
+    decode = msgspec.json.Decoder(wanted).decode
+    decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+    async def read(http: web.Request) -> tuple[Message, tuple[str, ...]]:
+        raw = await _read_whole(http, limit)
+        body = decode(raw)
+        unknown = decode_names(raw).keys() - known
+        return body, tuple(sorted(unknown)) if unknown else ()
+
+    return read
 
 
-async def read_body(http: web.Request, limit: int) -> bytes:
+async def _read_whole(http: web.Request, limit: int) -> bytes:
     """The whole body, or `BodyTooLarge` after a bounded part of the rest was read and thrown away."""
+    if http.content_length is not None and http.content_length <= limit:
+        return await http.content.read()
     received = bytearray()
     async for chunk in http.content.iter_any():
         received += chunk

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.core.backoff import jittered
@@ -146,7 +146,7 @@ class Feed:
         except StoreError as error:
             log.debug("feed not read", extra={"reason": error.message})
             return False
-        except (ValueError, KeyError):
+        except (ValueError, IndexError):
             log.exception("feed holds an entry that is not ours", extra={"feed": self._feed.decode()})
             return False
         if isinstance(found, Gap):
@@ -180,8 +180,34 @@ class Feed:
         return news(after, [parse_entry(raw) for raw in reply])
 
 
+class _Fields(Mapping[str, str]):
+    """The fields of an entry, decoded when somebody asks: a follower passes on many that nobody reads."""
+
+    __slots__ = ("_decoded", "_flat")
+
+    def __init__(self, flat: list[bytes]) -> None:
+        self._flat = flat
+        self._decoded: dict[str, str] | None = None
+
+    def _all(self) -> dict[str, str]:
+        if self._decoded is None:
+            pairs = zip(self._flat[::2], self._flat[1::2], strict=True)
+            self._decoded = {name.decode(): value.decode() for name, value in pairs}
+        return self._decoded
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
 def parse_entry(raw: Any) -> Entry:
-    """An entry as XRANGE returns it: [id, [name, value, …]]."""
+    """An entry as XRANGE returns it: [id, [b"at", at, b"prevAt", prev_at, name, value, …]]."""
     entry_id, flat = raw
-    fields = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
-    return Entry(int(entry_id.partition(b"-")[0]), int(fields.pop("at")), int(fields.pop("prevAt")), fields)
+    if flat[0] != b"at" or flat[2] != b"prevAt":
+        raise ValueError("an entry begins with its times")
+    return Entry(int(entry_id.partition(b"-")[0]), int(flat[1]), int(flat[3]), _Fields(flat[4:]))

@@ -57,7 +57,12 @@ CATALOGUE = (
         "Shard channel that rings when the feed has grown",
         "`pvp:server:events`; the Kafka/SQS/BullMQ brokers",
     ),
-    KeyFamily("service:meta:{sd}", "hash", "sd", "Lease clock of discovery, and the last life given"),
+    KeyFamily(
+        "service:meta:{sd}",
+        "hash",
+        "sd",
+        "Lease clock of discovery, the last life given, and how many ended in this window",
+    ),
     KeyFamily(
         "service:index:{sd}",
         "hash",

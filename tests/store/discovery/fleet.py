@@ -39,6 +39,7 @@ T0 = 1_700_000_000_000_000
 SECOND = 1_000_000
 TTL_S = 30
 BUDGET_PERCENT = 15
+BUDGET_WINDOW_MS = 10_000
 SWEEP_LIMIT = 500
 
 
@@ -127,7 +128,11 @@ class Fleet:
 
     async def sweep(self, *, limit: int = SWEEP_LIMIT, budget_percent: int = BUDGET_PERCENT) -> Swept:
         return await self.scripts.sweep(
-            limit=limit, budget_percent=budget_percent, max_step_ms=MAX_STEP_MS, now=self.now
+            limit=limit,
+            budget_percent=budget_percent,
+            window_ms=BUDGET_WINDOW_MS,
+            max_step_ms=MAX_STEP_MS,
+            now=self.now,
         )
 
     async def pass_time(self, seconds: int, *, beating: Sequence[str] = ()) -> Swept:

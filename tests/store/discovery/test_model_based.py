@@ -24,7 +24,15 @@ from roost.discovery.model import encode, instances_of
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import RunningServer
-from tests.store.discovery.fleet import BUDGET_PERCENT, SECOND, T0, Fleet, Indexed, invariants
+from tests.store.discovery.fleet import (
+    BUDGET_PERCENT,
+    BUDGET_WINDOW_MS,
+    SECOND,
+    T0,
+    Fleet,
+    Indexed,
+    invariants,
+)
 
 T = TypeVar("T")
 
@@ -58,6 +66,7 @@ class Model:
     def __init__(self) -> None:
         self.now = T0
         self.clock_ms = 0
+        self.window: tuple[int, int] | None = None
         self.looked_us = T0
         self.last_life = 0
         self.live: dict[str, Living] = {}
@@ -158,12 +167,17 @@ class Model:
         due = sorted(
             (known.due, id_.encode(), id_) for id_, known in self.live.items() if known.due <= self.clock_ms
         )
-        budget = max(1, len(self.live) * BUDGET_PERCENT // 100)
+        window_from, spent = self.window or (self.clock_ms, 0)
+        if self.clock_ms - window_from >= BUDGET_WINDOW_MS:
+            window_from, spent = self.clock_ms, 0
+        budget = max(1, (len(self.live) + spent) * BUDGET_PERCENT // 100) - spent
         suspected = [id_ for *_, id_ in due if not self.live[id_].suspect]
         over = {id_ for *_, id_ in due} - set(suspected)
         assert found.clock_ms == self.clock_ms
         assert found.suspected == suspected
-        assert len(found.ended) == min(len(over), budget)
+        assert len(found.ended) == min(len(over), max(0, budget))
+        if over:
+            self.window = (window_from, spent + len(found.ended))
         assert sorted(found.ended + found.held) == sorted(over)
         for id_ in suspected:
             self.suspect(id_)

@@ -153,6 +153,21 @@ async def test_a_sweep_ends_at_most_15_percent_and_at_least_one(
     assert state.index.keys() == set(swept.held)
 
 
+async def test_g3_a_fleet_whose_leases_end_one_after_the_other_is_protected_too(fleet: Fleet) -> None:
+    """The beats of a fleet are spread over their interval, and so are the ends of its leases."""
+    for n in range(100):
+        await fleet.add(f"i{n:03}")
+        if n % 10 == 9:
+            fleet.now += SECOND
+            await fleet.sweep()
+    ended: list[str] = []
+    for _ in range(40):
+        fleet.now += SECOND
+        ended += (await fleet.sweep()).ended
+    assert 15 <= len(ended) <= 45
+    await invariants(fleet.store)
+
+
 async def test_those_beyond_the_budget_are_suspect_and_get_another_lease(fleet: Fleet) -> None:
     _, swept = await silence(fleet, 40)
 

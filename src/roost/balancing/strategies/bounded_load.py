@@ -27,7 +27,7 @@ class BoundedLoad(ConsistentHashing):
         if not accepting:
             return fleet.refusal()
         users = sum(server.load for server in accepting) + 1
-        total_weight = sum(server.weight for server in accepting) or 1
+        total_weight = sum(server.weight for server in accepting)
         for node in self.hash.get_nodes(key, self.hash.node_count):
             server = fleet.servers.get(node)
             if server is None or not server.accepting:

@@ -7,6 +7,7 @@ from typing import Protocol
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.slots import ConsistentHash
 from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies.rendezvous import rank
 
 
 class Hash(Protocol):
@@ -38,7 +39,8 @@ class ConsistentHashing:
             server = fleet.servers.get(node)
             if server is not None and server.accepting:
                 return server
-        return fleet.refusal()
+        # The hash may be newer than the fleet: whoever accepts in it may have just left the hash.
+        return rank(key, fleet.accepting)[0] if fleet.accepting else fleet.refusal()
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         if event == "removed":

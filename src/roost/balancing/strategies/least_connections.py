@@ -10,8 +10,7 @@ class LeastConnections:
     name = "least_connections"
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
-        servers = [server for server in fleet.accepting if server.weight]
-        return min(servers, key=burden) if servers else fleet.refusal()
+        return min(fleet.accepting, key=burden) if fleet.accepting else fleet.refusal()
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         """Nothing is kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies import ServerEvent
@@ -16,10 +17,9 @@ class Random:
         self._rng = rng or random.Random()
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
-        servers = [server for server in fleet.accepting if server.weight]
-        return self._pick(servers) if servers else fleet.refusal()
+        return self._pick(fleet.accepting) if fleet.accepting else fleet.refusal()
 
-    def _pick(self, servers: list[Server]) -> Server:
+    def _pick(self, servers: Sequence[Server]) -> Server:
         return self._rng.choices(servers, [server.weight for server in servers])[0]
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
@@ -31,5 +31,5 @@ class TwoChoices(Random):
 
     name = "two_choices"
 
-    def _pick(self, servers: list[Server]) -> Server:
-        return min((super()._pick(servers) for _ in range(2)), key=burden)
+    def _pick(self, servers: Sequence[Server]) -> Server:
+        return min(super()._pick(servers), super()._pick(servers), key=burden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from xxhash import xxh3_64_intdigest
 
@@ -14,18 +15,17 @@ class Rendezvous:
     name = "rendezvous"
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
-        ranked = rank(key, [server for server in fleet.accepting if server.weight])
-        return ranked[0] if ranked else fleet.refusal()
+        return rank(key, fleet.accepting)[0] if fleet.accepting else fleet.refusal()
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         """Nothing is kept."""
 
 
-def rank(key: str, servers: list[Server]) -> list[Server]:
+def rank(key: str, servers: Sequence[Server]) -> list[Server]:
     """Best first. Each server's rank depends on the key and itself alone."""
-    return sorted(servers, key=lambda server: (-_score(key, server), server.server_id))
+    return sorted(servers, key=lambda server: (_distance(key, server), server.server_id))
 
 
-def _score(key: str, server: Server) -> float:
+def _distance(key: str, server: Server) -> float:
     share = (xxh3_64_intdigest(f"{server.server_id}\0{key}".encode()) + 0.5) / 2.0**64
-    return -server.weight / math.log(share)
+    return -math.log(share) / server.weight

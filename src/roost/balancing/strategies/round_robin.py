@@ -18,7 +18,7 @@ class RoundRobin:
         self._lock = threading.Lock()
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
-        servers = [server for server in fleet.accepting if server.weight]
+        servers = fleet.accepting
         if not servers:
             return fleet.refusal()
         with self._lock:

@@ -19,7 +19,7 @@ class Sticky:
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
         bound = self._binding.server_of(key)
-        server = fleet.servers.get(bound) if bound else None
+        server = fleet.everybody.get(bound) if bound else None
         return server if server is not None else self._otherwise.choose(key, fleet)
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:

@@ -70,15 +70,15 @@ if tick_age_ms * 2 > entry.ttl_ms then
   end
 else
   local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
-  local suspect, was_status, was_load, told, was_performance = string.match(was,
-    '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+),"beatMs":%d+,"life":%d+,"performance":(.+)}$')
+  local suspect, was_status, was_load, told =
+    string.match(was, '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+)')
   if suspect == '1' then
     redis.call('ZREM', leases, id)
   end
   redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
   status = status ~= '' and status or was_status
   load = load ~= '' and load or was_load
-  performance = performance ~= '' and performance or was_performance
+  performance = performance ~= '' and performance or string.match(was, '"performance":(.+)}$')
   local step = math.max(1, (entry.capacity > 0 and entry.capacity or tonumber(told)) / 20)
   local turned = suspect == '1' or status ~= was_status
   local news = turned or math.abs(load - told) >= step

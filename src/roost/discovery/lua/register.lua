@@ -105,11 +105,12 @@ redis.call('ZADD', leases, clock + ttl_ms / 2, id)
 redis.call('HSET', records .. place, id, record)
 redis.call('HSET', beats .. place, id, beat)
 redis.call('SADD', services, place)
-redis.call('HDEL', gone, id)
 if name ~= '' then
   redis.call('HSET', names, name, id)
 end
-redis.call('PERSIST', history .. id)
+if redis.call('HDEL', gone, id) == 1 then
+  redis.call('PERSIST', history .. id)
+end
 instance_note(history, now, id, 'added', life, status)
 instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'added', status)
 return { 'REGISTERED', life }

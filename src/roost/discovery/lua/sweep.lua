@@ -2,11 +2,12 @@
 -- Look at the lease clock, mark the silent as suspect, and end those whose lease is over.
 --
 -- Any number of sweepers may run: time advances once, and each death is told once. At most `budget_percent`
--- of all instances (at least one) end per sweep, in random order; those beyond it are suspect and get
--- another lease, within which a probe may confirm their death.
+-- of all instances (at least one) end within `window_ms` of lease time, in random order; those beyond it
+-- are suspect and get another lease, within which a probe may confirm their death. The window is as long as
+-- beats are apart: the leases of a fleet that falls silent at once end spread over that time.
 --
 -- KEYS
---   meta            hash     lease clock
+--   meta            hash     lease clock; since when, and how many, ended in this window
 --   index           hash     id → place, life, nonce, name, ttl, capacity
 --   leases          zset     id → lease time at which its silence makes it suspect, or, if it is, dead
 --   names           hash     type:serverId → id of the live instance that bears it
@@ -20,7 +21,8 @@
 --   history*        list     per id: what happened to it
 -- ARGV
 --   limit           int      bound: instances looked at in one sweep
---   budget_percent  int      share of all instances that may end in one sweep
+--   budget_percent  int      share of all instances that may end in one window
+--   window_ms       int      length of that window, in lease time
 --   max_step_ms     int      the most that this look may add to the lease clock
 --   now             int      test override of the server's clock in µs; empty outside tests
 -- REPLY
@@ -38,8 +40,8 @@
 local meta, index, leases, names, gone, services = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local overrides, feed, bell = KEYS[7], KEYS[8], KEYS[9]
 local records, beats, history = KEYS[10], KEYS[11], KEYS[12]
-local limit, budget_percent, max_step_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local now = now_us(ARGV[4])
+local limit, budget_percent, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local max_step_ms, now = tonumber(ARGV[4]), now_us(ARGV[5])
 
 local clock = lease_clock(meta, now, max_step_ms)
 local total = redis.call('ZCARD', leases)
@@ -59,7 +61,12 @@ for _, id in ipairs(silent) do
 end
 
 math.randomseed(now % 2147483647)
-local budget = math.max(1, math.floor(total * budget_percent / 100))
+local kept = redis.call('HMGET', meta, 'window_from_ms', 'window_ended')
+local from, spent = tonumber(kept[1] or clock), tonumber(kept[2] or '0')
+if clock - from >= window_ms or clock < from then
+  from, spent = clock, 0
+end
+local budget = math.max(1, math.floor((total + spent) * budget_percent / 100)) - spent
 for at = #over, 1, -1 do
   local pick = math.random(at)
   over[at], over[pick] = over[pick], over[at]
@@ -73,5 +80,8 @@ for at = #over, 1, -1 do
     held[#held + 1] = id
     redis.call('ZADD', leases, clock + entry.ttl_ms, id)
   end
+end
+if #over > 0 then
+  redis.call('HSET', meta, 'window_from_ms', from, 'window_ended', spent + #ended)
 end
 return { 'SWEPT', clock, ended, suspected, held }
