@@ -14,7 +14,7 @@ from http_load import cpu_seconds
 from report import Figure
 from roost.api.discovery import Beat
 from roost.core.lease import MAX_STEP_MS
-from roost.discovery.reaper import BUDGET_PERCENT, SWEEP_INTERVAL_S, SWEEP_LIMIT
+from roost.discovery.reaper import BUDGET_PERCENT, BUDGET_WINDOW_MS, SWEEP_INTERVAL_S, SWEEP_LIMIT
 from roost.discovery.scripts import Swept
 from roost.discovery.service import Discovery
 from roost.store.store import Store
@@ -133,7 +133,11 @@ async def sweep_for_ever(discovery: Discovery) -> None:
 
 async def sweep(discovery: Discovery, now: int | str = "") -> Swept:
     return await discovery.scripts.sweep(
-        limit=SWEEP_LIMIT, budget_percent=BUDGET_PERCENT, max_step_ms=MAX_STEP_MS, now=now
+        limit=SWEEP_LIMIT,
+        budget_percent=BUDGET_PERCENT,
+        window_ms=BUDGET_WINDOW_MS,
+        max_step_ms=MAX_STEP_MS,
+        now=now,
     )
 
 

@@ -27,7 +27,7 @@ _AT_ONCE = 16_384
 
 
 def _stirred(z: Array) -> Array:
-    """The first step of splitmix64. It is linear over xor, so slots and nodes take it apart and in advance."""
+    """The first step of splitmix64. It is linear over xor, so slots and nodes take it apart, in advance."""
     return z ^ (z >> np.uint64(30))
 
 

@@ -56,10 +56,11 @@ InstanceId = NewType("InstanceId", str)
 """One process, from its registration to its end. A ULID unless its owner chose another id."""
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 
 
 def new_ulid(now_ms: int | None = None, entropy: bytes | None = None) -> InstanceId:
     """26 characters that sort by time: 48 bits of milliseconds and 80 random bits."""
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     number = (now_ms << 80) | int.from_bytes(secrets.token_bytes(10) if entropy is None else entropy, "big")
-    return InstanceId("".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)))
+    return InstanceId("".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)]))

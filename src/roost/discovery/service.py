@@ -196,7 +196,7 @@ def _within(number: int) -> int:
 
 
 def _order_word(order: Order | None) -> str:
-    if order is None or order == Order():
+    if order is None or not (order.drain or order.out_of_service or order.weight is not None):
         return "lifted"
     if order.out_of_service:
         return "out-of-service"

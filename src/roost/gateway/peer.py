@@ -13,6 +13,8 @@ from roost.settings import Network
 def client_ip(http: web.Request, trusted: Sequence[Network]) -> str:
     """The nearest address in the chain that is not one of our own proxies."""
     peer = http.remote or ""
+    if not trusted:
+        return peer
     chain = [part.strip() for part in http.headers.get("X-Forwarded-For", "").split(",") if part.strip()]
     while chain and _is_trusted(peer, trusted):
         peer = chain.pop()

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_origin
+from typing import Any, cast, get_origin
 
 import msgspec
 from aiohttp import web
@@ -155,14 +155,18 @@ def _body_reader(
 ) -> Callable[[web.Request], Awaitable[tuple[Message, tuple[str, ...]]]]:
     """Reads a body into its type, along with the names of fields that nobody here knows."""
     known = frozenset(f.encode_name for f in msgspec.structs.fields(wanted))
+    strict = msgspec.defstruct(wanted.__name__, [], bases=(wanted,), forbid_unknown_fields=True)
+    decode_strictly = msgspec.json.Decoder(strict).decode
     decode = msgspec.json.Decoder(wanted).decode
     decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
     async def read(http: web.Request) -> tuple[Message, tuple[str, ...]]:
         raw = await _read_whole(http, limit)
-        body = decode(raw)
-        unknown = decode_names(raw).keys() - known
-        return body, tuple(sorted(unknown)) if unknown else ()
+        try:
+            return cast(Message, decode_strictly(raw)), ()
+        except msgspec.ValidationError:
+            body = decode(raw)  # raises unless it was only for fields that we do not know
+            return body, tuple(sorted(decode_names(raw).keys() - known))
 
     return read
 

@@ -66,7 +66,8 @@ end
 if tick_age_ms * 2 > entry.ttl_ms then
   if instance_suspect(leases, beats, id, entry) then
     instance_note(history, now, id, 'changed', entry.life, 'suspect')
-    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
+    instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
+      redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
   end
 else
   local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
@@ -90,7 +91,8 @@ else
     instance_note(history, now, id, 'changed', entry.life, status)
   end
   if news then
-    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', status)
+    instance_tell(feed, bell, overrides, now, id, entry, 'changed', status,
+      redis.call('HGET', records .. entry.place, id) or '', beat)
   end
 end
 

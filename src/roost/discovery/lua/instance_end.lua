@@ -15,5 +15,5 @@ local function instance_end(index, leases, names, gone, services, overrides, rec
   redis.call('HSET', gone, id, cause .. '\t' .. entry.life .. '\t' .. string.format('%.0f', now / 1000) .. '\t' .. entry.place)
   instance_note(history, now, id, 'removed', entry.life, cause)
   redis.call('EXPIRE', history .. id, 86400)
-  instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'removed', cause)
+  instance_tell(feed, bell, overrides, now, id, entry, 'removed', cause, '', '')
 end

@@ -40,5 +40,6 @@ else
   redis.call('HSET', overrides, name, order)
 end
 instance_note(history, now, id, 'override', entry.life, word)
-instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', word)
+instance_tell(feed, bell, overrides, now, id, entry, 'changed', word,
+  redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
 return { 'ORDERED', name }

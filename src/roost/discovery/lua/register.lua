@@ -90,7 +90,7 @@ if known then
     redis.call('HDEL', names, known.name)
   end
   if not same then
-    instance_tell(feed, bell, records, beats, overrides, now, id, known, 'removed', 'terminated')
+    instance_tell(feed, bell, overrides, now, id, known, 'removed', 'terminated', '', '')
   end
 end
 
@@ -112,5 +112,5 @@ if redis.call('HDEL', gone, id) == 1 then
   redis.call('PERSIST', history .. id)
 end
 instance_note(history, now, id, 'added', life, status)
-instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'added', status)
+instance_tell(feed, bell, overrides, now, id, entry, 'added', status, record, beat)
 return { 'REGISTERED', life }

@@ -54,7 +54,8 @@ for _, id in ipairs(silent) do
   elseif instance_suspect(leases, beats, id, entry) then
     suspected[#suspected + 1] = id
     instance_note(history, now, id, 'changed', entry.life, 'suspect')
-    instance_tell(feed, bell, records, beats, overrides, now, id, entry, 'changed', 'suspect')
+    instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
+      redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
   else
     over[#over + 1] = id
   end
