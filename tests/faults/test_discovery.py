@@ -211,7 +211,7 @@ async def test_g2_the_silent_and_the_hung_are_suspect_in_time_and_dead_once(
         assert ends_of(seen) == {(instance_id, "no-response"): 1}
 
 
-@pytest.mark.parametrize("backends", [2, 5])
+@pytest.mark.parametrize("backends", [2, pytest.param(5, marks=pytest.mark.slow)])
 async def test_g2_with_many_sweepers_each_death_is_told_once(
     server: RunningServer, processes: Processes, backends: int
 ) -> None:
@@ -371,6 +371,7 @@ async def test_g4_a_late_beat_after_remove_never_revives_on_any_store(shape: Sha
         assert (await discovery.discover()).instances == []
 
 
+@pytest.mark.slow
 async def test_a_client_whose_clock_is_an_hour_off_is_like_any_other(
     server: RunningServer, processes: Processes
 ) -> None:
@@ -382,7 +383,8 @@ async def test_a_client_whose_clock_is_an_hour_off_is_like_any_other(
         assert {i.instance_id for i in listed if i.status == "ready"} == set(ids)
         assert all(abs(_age_s(i.last_heartbeat)) < 30 for i in listed)
         process.kill()
-        await eventually(lambda: len(ends_of(seen)) == 5, "the deaths", 40)
+        await eventually(lambda: bool(ends_of(seen)), "the first death", 40)
+        assert all(i.status == "suspect" for i in (await discovery.discover()).instances)
 
 
 def _age_s(iso: str) -> float:

@@ -171,3 +171,12 @@ def test_many_keys_at_once_are_each_key() -> None:
     keys = [f"user:{n}" for n in range(100)]
     assert made.get_node_of_each(keys) == [made.get_node(key) for key in keys]
     assert ConsistentHash().get_node_of_each(iter(keys)) == [None] * 100
+
+
+def test_the_shares_are_what_would_be_lost_without_anybody() -> None:
+    made = ConsistentHash({"a": 100, "b": 300, "idle": 0})
+    shares = made.shares()
+    assert shares == {node: share for (node, _), share in made.diff(ConsistentHash()).items()}
+    assert sum(shares.values()) == 1.0
+    assert shares["b"] == pytest.approx(0.75, abs=0.01)
+    assert ConsistentHash().shares() == {}
