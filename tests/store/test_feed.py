@@ -75,7 +75,7 @@ class Follower:
     async def stop(self) -> None:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
-        await self._stream.aclose()  # type: ignore[attr-defined]
+        await self._stream.aclose()
 
 
 @contextlib.asynccontextmanager
@@ -390,7 +390,7 @@ async def test_a_slow_reader_does_not_hurt_the_others_and_loses_nothing(
         await write.many(99)
         await eventually(lambda: len(quick.got) == 100, "the quick reader")
         rest = [await anext(slow) for _ in range(99)]
-    await slow.aclose()  # type: ignore[attr-defined]
+    await slow.aclose()
     revs = [item.rev for item in (first, *rest) if isinstance(item, Entry)]
     assert revs == list(range(1, 101))
 
@@ -409,7 +409,7 @@ async def test_a_slow_reader_that_the_store_has_overtaken_gets_a_gap(
         await eventually(lambda: len(quick.got) == 100, "the quick reader")
         await store.call("XTRIM", write.feed, "MAXLEN", 5)
         assert await anext(slow) == Gap(first.mark)
-    await slow.aclose()  # type: ignore[attr-defined]
+    await slow.aclose()
 
 
 async def test_when_the_last_reader_leaves_nobody_reads_any_more(store: Store, server: RunningServer) -> None:

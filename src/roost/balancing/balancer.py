@@ -63,6 +63,7 @@ class LoadBalancer:
         self._slow_start_s = slow_start_s
         self._clock = clock
         self._fleet = Fleet()
+        self._marked_ill: set[str] = set()
         self._changing = threading.Lock()
 
     # -- servers
@@ -71,15 +72,19 @@ class LoadBalancer:
         """Add a server, or put a newer picture of it in place of the old one."""
         with self._changing:
             known = self._fleet.servers.get(server.server_id)
-            same_life = known is not None and known.life == server.life
-            since = known.since if known is not None and same_life else self._clock()
-            self._put(replace(server, since=since), "changed" if known else "added")
+            if known is None or known.life != server.life:
+                self._marked_ill.discard(server.server_id)
+                self._put(replace(server, since=self._clock()), "changed" if known else "added")
+            else:
+                healthy = server.healthy and server.server_id not in self._marked_ill
+                self._put(replace(server, since=known.since, healthy=healthy), "changed")
 
     def unregister_server(self, server_id: str) -> bool:
         with self._changing:
             known = self._fleet.servers.get(server_id)
             if known is None:
                 return False
+            self._marked_ill.discard(server_id)
             self._fleet = Fleet(s for s in self._fleet.servers.values() if s.server_id != server_id)
             self._strategy.on_server_event(known, "removed")
             return True
@@ -88,6 +93,11 @@ class LoadBalancer:
         return self._change(server_id, load=load)
 
     def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
+        """A health checker's word. It holds for this life of the server, whatever pictures of it come later."""
+        if healthy:
+            self._marked_ill.discard(server_id)
+        elif server_id in self._fleet.servers:
+            self._marked_ill.add(server_id)
         return self._change(server_id, healthy=healthy)
 
     def _change(self, server_id: str, **fields: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Literal
 
 from roost.api.discovery import (
@@ -164,13 +165,14 @@ class Discovery:
                 found = await self.discover(type_, group, labels)
                 after = Mark(found.revision, int(found.revision_at))
                 yield Change("snapshot", found.revision, found.revision_at, instances=found.instances)
-            async for entry in self.feed.follow(after):
-                if isinstance(entry, Gap):
-                    break
-                if _is_wanted(entry, type_, group):
-                    change = model.change_of(entry)
-                    if change.instance is None or rules.fits_labels(change.instance.labels, labels):
-                        yield change
+            async with aclosing(self.feed.follow(after)) as entries:
+                async for entry in entries:
+                    if isinstance(entry, Gap):
+                        break
+                    if _is_wanted(entry, type_, group):
+                        change = model.change_of(entry)
+                        if change.instance is None or rules.fits_labels(change.instance.labels, labels):
+                            yield change
             after = None
 
 

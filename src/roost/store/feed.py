@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.core.backoff import jittered
@@ -60,7 +60,7 @@ class Feed:
         )
         return parse_entry(reply[0]).mark if reply else START
 
-    async def follow(self, after: Mark) -> AsyncIterator[Entry | Gap]:
+    async def follow(self, after: Mark) -> AsyncGenerator[Entry | Gap, None]:
         """Every entry after the mark, as it comes; ends with the first `Gap`.
 
         While the store is away nothing comes, and nothing is missed either: it goes on from its mark.

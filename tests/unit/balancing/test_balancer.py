@@ -410,3 +410,17 @@ def test_a_fleet_that_was_read_never_changes() -> None:
     copies = [replace(server) for server in held]
     balancer.mark_server_healthy("a", False)
     assert held == copies
+
+
+def test_what_a_health_checker_said_outlives_newer_pictures_but_not_a_new_life() -> None:
+    balancer = LoadBalancer()
+    balancer.register_server(Server("501", life="1"))
+    balancer.mark_server_healthy("501", False)
+    balancer.register_server(Server("501", life="1", load=3))
+    assert balancer.healthy_servers == []
+    balancer.mark_server_healthy("501")
+    balancer.register_server(Server("501", life="1", load=4))
+    assert [server.load for server in balancer.healthy_servers] == [4]
+    balancer.mark_server_healthy("501", False)
+    balancer.register_server(Server("501", life="2"))
+    assert len(balancer.healthy_servers) == 1
