@@ -302,7 +302,7 @@ def test_threads_read_whole_states_while_another_changes_it(make: Make) -> None:
     readers = [threading.Thread(target=read) for _ in range(4)]
     for reader in readers:
         reader.start()
-    for turn in range(60):
+    for turn in range(12):
         made.add_node("passing", 100 + turn % 3)
         made.add_node("passing", 100)
         made.remove_node("passing")
