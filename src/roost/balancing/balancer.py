@@ -93,7 +93,7 @@ class LoadBalancer:
         return self._change(server_id, load=load)
 
     def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
-        """A health checker's word; it holds for this life of the server, whatever pictures of it come later."""
+        """A health checker's word; it holds for this life of the server, whatever else is said of it."""
         if healthy:
             self._marked_ill.discard(server_id)
         elif server_id in self._fleet.servers:

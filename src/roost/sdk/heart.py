@@ -166,9 +166,9 @@ class Heart:
             beat = registration.beat(time.monotonic() - self._ticked_at)
             reply = await transport.heartbeat(registration.instance_id, beat)
             registration.told_status = beat.status or ""
-            if reply.status == "DRAIN" and not registration.draining:
+            was_draining, registration.draining = registration.draining, reply.status == "DRAIN"
+            if registration.draining and not was_draining:
                 self._say(registration, "drain")
-            registration.draining = reply.status == "DRAIN"
         except UnknownInstance:
             await self._register_again(transport, registration)
         except RemovedInstance:
