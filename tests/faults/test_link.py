@@ -30,6 +30,7 @@ from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.url import Credentials
 from roost.testing import RunningServer, free_port, run_valkey
+from tests.waiting import eventually as eventually_holds
 
 from .harness import (
     FAST,
@@ -90,11 +91,14 @@ async def test_a_call_that_could_not_be_sent_is_sent_after_the_reconnect(valkey:
 async def test_a_store_that_stays_away_refuses_new_calls_at_once(valkey: RunningServer) -> None:
     async with opened(valkey.url) as store:
         valkey.kill()
-        waited = [store.call("PING")]  # it is worth waiting for a while
-        await asyncio.gather(*waited, return_exceptions=True)
-        refused = store.call("PING")
-        await asyncio.sleep(0)
-        assert isinstance(refused.exception(), StoreUnavailable)
+        await eventually(lambda: not only_link(store).connected)
+
+        async def is_refused_at_once() -> bool:
+            refused = store.call("PING")
+            await asyncio.sleep(0)
+            return refused.done() and isinstance(refused.exception(), StoreUnavailable)
+
+        await eventually_holds(is_refused_at_once, "a call is refused at once", HANG_S)
         await eventually(lambda: only_link(store).waiting == 0)
 
 
