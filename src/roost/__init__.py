@@ -12,6 +12,7 @@ from roost.version import __version__
 
 if TYPE_CHECKING:
     from roost.app import Platform, open_platform
+    from roost.balancing import LoadBalancer
     from roost.core.errors import (
         Mistake,
         OutcomeUnknown,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         StoreRefused,
         StoreUnavailable,
     )
+    from roost.discovery.health import HealthChecker
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
     from roost.sdk.sync import SyncClient, connect_sync
@@ -32,6 +34,9 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "SyncClient",
     "connect",
     "connect_sync",
+    # choosing and judging servers
+    "HealthChecker",
+    "LoadBalancer",
     # running
     "Platform",
     "Settings",
@@ -53,6 +58,8 @@ _HOMES = {
     "SyncClient": "roost.sdk.sync",
     "connect": "roost.sdk.connect",
     "connect_sync": "roost.sdk.sync",
+    "HealthChecker": "roost.discovery.health",
+    "LoadBalancer": "roost.balancing",
     "Platform": "roost.app",
     "Settings": "roost.settings",
     "open_platform": "roost.app",

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.testing import free_port, run_valkey, wait_until
-from tests.acceptance.conftest import Home, http, is_alive
+from roost.testing import free_port, is_running, run_valkey, wait_until
+from tests.acceptance.conftest import Home, http
 
 
 def test_up_says_where_it_is_and_never_says_the_token(home: Home) -> None:
@@ -33,7 +33,7 @@ def test_ctrl_c_stops_everything_within_three_seconds(home: Home) -> None:
     store = home.store_pid()
     socket_folder = Path(json.loads((home.data / "store" / "server.json").read_text())["socket"]).parent
     assert up.interrupt(signal.SIGINT) == 0
-    assert not is_alive(store)
+    assert not is_running(store)
     assert not socket_folder.exists()
     assert not (home.data / "up.json").exists()
     assert "Traceback" not in up.text
@@ -80,14 +80,14 @@ def test_after_kill_9_the_next_up_finds_the_running_store_with_its_data(home: Ho
     token = home.token()
     up.process.kill()
     up.process.wait()
-    assert is_alive(store)
+    assert is_running(store)
 
     again = home.up()
     assert home.store_pid() == store
     assert home.token() == token
     assert http(f"{again.url}/readyz").status == 200
     assert again.interrupt() == 0
-    wait_until(lambda: not is_alive(store), "the adopted store to stop")
+    wait_until(lambda: not is_running(store), "the adopted store to stop")
 
 
 def test_after_kill_9_of_both_the_next_up_starts_afresh(home: Home) -> None:

@@ -6,6 +6,8 @@ import roost
 
 EXPECTED = (
     "Client",
+    "HealthChecker",
+    "LoadBalancer",
     "Mistake",
     "OutcomeUnknown",
     "Platform",

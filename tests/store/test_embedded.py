@@ -21,6 +21,7 @@ from roost.store.store import Store
 from roost.store.topology import embedded
 from roost.store.topology.embedded import EmbeddedServer, launch
 from roost.store.url import parse_store_url
+from roost.testing import is_running
 from tests.waiting import eventually
 
 OWNER = """
@@ -67,15 +68,6 @@ def owner(folder: Path) -> Iterator[Owner]:
             process.kill()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-
-
-def is_running(pid: int) -> bool:
-    """Whether the process does anything still; one that only waits to be collected does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 async def ask(server: EmbeddedServer, *command: str) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+from roost.api.discovery import Change
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.bounded_load import BoundedLoad
@@ -33,6 +36,12 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     )
 }
 SLOW_START_FLOOR = 0.1
+
+
+class Watcher(Protocol):
+    """A client, or discovery itself: `watch` yields a snapshot first, then every change."""
+
+    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,15 @@ class LoadBalancer:
         self._fleet = Fleet()
         self._marked_ill: set[str] = set()
         self._changing = threading.Lock()
+
+    @classmethod
+    def following(
+        cls, client: Watcher, type_: str, group: str = "*", strategy: Strategy | None = None
+    ) -> AbstractAsyncContextManager[LoadBalancer]:
+        """`async with LoadBalancer.following(client, "game") as balancer`: it knows the servers there."""
+        from roost.balancing.following import following
+
+        return following(client, type_, group, cls(strategy))
 
     # -- servers
 

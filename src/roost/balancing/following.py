@@ -5,17 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 from roost.api.discovery import Change, Instance
-from roost.balancing.balancer import LoadBalancer
+from roost.balancing.balancer import LoadBalancer, Watcher
 from roost.balancing.server import Server
-
-
-class Watcher(Protocol):
-    """A client, or discovery itself: `watch` yields a snapshot first, then every change."""
-
-    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002
 
 
 @contextlib.asynccontextmanager

@@ -252,6 +252,12 @@ def wait_until(
         time.sleep(0.01)
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is more than a zombie."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(found.stdout.strip()) and not found.stdout.startswith("Z")
+
+
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="roost-test-"))
