@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
@@ -217,8 +217,40 @@ async def test_silence_is_not() -> None:
 # -- grpc
 
 
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is not None, reason="the gRPC extra is installed")
-async def test_without_the_extra_a_grpc_probe_says_what_to_install() -> None:
+@contextlib.asynccontextmanager
+async def grpc_health(**services: str) -> AsyncIterator[int]:
+    """A real gRPC server with the health protocol; the port."""
+    import grpc
+    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+    server, servicer = grpc.aio.server(), health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    for service, status in services.items():
+        name = "" if service == "all" else service
+        await servicer.set(name, health_pb2.HealthCheckResponse.ServingStatus.Value(status))
+    try:
+        yield port
+    finally:
+        await server.stop(None)
+
+
+async def test_a_grpc_server_that_serves_is_well() -> None:
+    async with grpc_health(all="SERVING", chat="NOT_SERVING") as port:
+        assert (await ask(instance(port, "grpc"))).ok
+        ill = await ask(instance(port, "grpc", path="/chat"))
+        assert (ill.ok, ill.error) == (False, "gRPC health says NOT_SERVING")
+        unknown = await ask(instance(port, "grpc", path="/nobody"))
+        assert (unknown.ok, unknown.error) == (False, "gRPC NOT_FOUND")
+
+
+async def test_a_grpc_port_where_nobody_listens_is_refused() -> None:
+    assert (await ask(instance(free_port(), "grpc"))).error == REFUSED
+
+
+async def test_without_the_extra_a_grpc_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
     found = await ask(instance(free_port(), "grpc"))
     assert (found.ok, found.error) == (False, "gRPC probes need the extra: pip install 'roost[grpc]'")
 
