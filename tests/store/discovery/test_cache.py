@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -163,3 +164,38 @@ async def test_what_is_kept_does_not_grow_without_end(
     for n in range(20):
         await ids(cache, f"type{n}")
     assert len(cache._kept) <= 4
+
+
+async def test_a_list_read_before_a_write_is_not_served_after_it(
+    discovery: Discovery, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The read began before the write and its answer arrives after: it must not be what the writer gets."""
+    cache = ListCache(discovery)
+    held, read_now = asyncio.Event(), discovery.discover
+
+    async def read_and_linger(*wanted: Any) -> InstanceList:
+        found = await read_now(*wanted)
+        await held.wait()
+        return found
+
+    monkeypatch.setattr(
+        discovery, "feed", SimpleNamespace(seen=await discovery.feed.head())
+    )  # a follower that lags
+    monkeypatch.setattr(discovery, "discover", read_and_linger)
+    early = asyncio.create_task(ids(cache))
+    await eventually(lambda: reads(discovery) == 1)
+    await add(discovery, "b")
+    cache.forget()
+    monkeypatch.setattr(discovery, "discover", read_now)
+    assert await ids(cache) == "ab"
+    held.set()
+    assert await early == "a"
+    assert await ids(cache) == "ab"
+
+
+async def test_readers_that_ask_at_once_share_a_read(discovery: Discovery, clock: Clock) -> None:
+    cache = ListCache(discovery)
+    async with followed(discovery):
+        before = reads(discovery)
+        assert await asyncio.gather(*(ids(cache) for _ in range(50))) == ["a"] * 50
+        assert reads(discovery) == before + 1
