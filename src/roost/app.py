@@ -16,6 +16,9 @@ from roost.balancing import STRATEGIES, LoadBalancer
 from roost.balancing.following import following
 from roost.core.errors import InvalidInput, StoreError
 from roost.core.events import Gap
+from roost.core.ids import Scope
+from roost.discovery.failover import Failover, Holder, HoldsNothing
+from roost.discovery.health import HealthChecker
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
@@ -24,6 +27,8 @@ from roost.store.keys import Keys
 from roost.store.store import Store
 
 MAX_BALANCERS = 64
+FAILOVER = Scope("failover")
+"""Whose leader sees to what ended servers leave behind."""
 
 
 class Balancers:
@@ -63,17 +68,29 @@ class Platform:
     discovery: Discovery = field(init=False)
     prober: Prober = field(init=False)
     reaper: Reaper = field(init=False)
+    checker: HealthChecker = field(init=False)
     balancers: Balancers = field(init=False)
+    failover: Failover = field(init=False)
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.store, self.settings.ttl_seconds)
         self.prober = Prober(allow_local=self.settings.is_dev())
         self.reaper = Reaper(self.discovery, self.prober)
         self.balancers = Balancers(self.discovery)
+        self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery)
+        binding: Holder = HoldsNothing()
+        waiting_room: Holder = HoldsNothing()
+        self.failover = Failover(self.discovery, (binding, waiting_room))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background."""
-        return [self.reaper.run(), self._follow_discovery()]
+        leader = self.store.leader(FAILOVER, "failover")
+        return [
+            self.reaper.run(),
+            self._follow_discovery(),
+            self.checker.run(),
+            leader.lead(self.failover.run),
+        ]
 
     async def _follow_discovery(self) -> None:
         """Keep one follower of the feed, so that lists may be served from memory."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import AsyncIterator
+from typing import Any, Literal, Protocol
 
 from roost.api import Message
 
@@ -105,6 +106,8 @@ class Instance(Record, kw_only=True):
     accepting: bool
     """ready, healthy, not overridden, not full: the one flag that balancers read."""
     last_heartbeat: str
+    unhealthy: bool = False
+    """The health checkers agree that it does not answer, whatever its beats say."""
     load: int = 0
     performance: dict[str, Any] = {}
     order: Order | None = None
@@ -125,6 +128,33 @@ class LifeEvent(Message):
     event: str
     life: str
     status: str
+
+
+class CheckedServer(Message):
+    """One server as a health checker sees it."""
+
+    server_id: str
+    instance_id: str
+    life: str
+    type: str
+    group: str
+    status: Status
+    healthy: bool
+    accepting: bool
+    last_heartbeat: str
+    votes: int
+    """How many checkers find it unhealthy."""
+    probe: Probe | None = None
+    """What it last answered; none if it declares no health check or was not asked yet."""
+
+
+class HealthReport(Message):
+    servers: list[CheckedServer]
+    checkers: int
+    """How many count; more than half of them decide."""
+    fell: int
+    """Turns to unhealthy that this gateway has told since it runs."""
+    rose: int
 
 
 class InstanceDetail(Message):
@@ -149,3 +179,9 @@ class Change(Message):
     """Of added and changed."""
     instances: list[Instance] | None = None
     """Of snapshot: the whole list, which replaces what the watcher had."""
+
+
+class Watcher(Protocol):
+    """A client, or discovery itself: `watch` yields a snapshot first, then every change."""
+
+    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002

@@ -123,6 +123,21 @@ def agent(
     raise typer.Exit(asyncio.run(running.run_agent(settings, command, fields, ttl)))
 
 
+@app.command(epilog="Examples:  roost health   ·   roost health --type game   ·   roost health --json")
+def health(
+    type: instances.Type = "*",  # noqa: A002 — the name of the flag
+    group: instances.Group = "*",
+    url: Url = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show which servers are well and what the health checkers say. Exit code 1 if one is not."""
+    from roost.cli import health as report
+
+    if not report.health(load(url=url, data=data).settings, type, group, json=json):
+        raise typer.Exit(1)
+
+
 @app.command(epilog="Examples:  roost status   ·   roost status --json --url http://10.0.0.5:8400")
 def status(url: Url = None, data: Data = None, json: Json = False) -> None:
     """Show the state of a running gateway and its store."""

@@ -65,7 +65,7 @@ def _row(instance: Instance, verified: bool) -> tuple[str, ...]:
         instance.status + _ordered(instance.order),
         "yes" if instance.accepting else "no",
         load,
-        _age(instance.last_heartbeat),
+        age(instance.last_heartbeat),
         f"{instance.private_ip or instance.public_ip or instance.hostname} {ports}".strip(),
     )
     if not verified:
@@ -85,7 +85,7 @@ def _ordered(order: Order | None) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _age(iso: str) -> str:
+def age(iso: str) -> str:
     age = (datetime.now(UTC) - datetime.fromisoformat(iso)).total_seconds()
     return f"{max(0.0, age):.0f} s ago"
 

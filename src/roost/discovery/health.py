@@ -1,9 +1,12 @@
 """The health checker: tells who fell ill and who recovered, each once.
 
 It listens to discovery (silence makes an instance suspect there, by lease time, so no clock of ours is
-involved) and asks every instance that declares a request–reply check itself. A TCP connect alone never
-proves life: a stopped process accepts it; but a refused one proves death. An instance whose record is gone
-is judged all the same: if it did not say goodbye it is unhealthy, once.
+involved) and asks every instance that declares a health check itself. A TCP connect alone never proves life:
+a stopped process accepts it. It refutes a refusal, no more. An instance whose record is gone is judged all
+the same: if it did not say goodbye it is unhealthy, once.
+
+Given a `ballot`, what it found by asking is only its vote: the majority of the live checkers decides, and
+everybody hears the decision from discovery. Without one its own finding counts.
 """
 
 from __future__ import annotations
@@ -11,29 +14,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from roost.api.discovery import Change, Instance, Probe
+from roost.api.discovery import Change, CheckedServer, Instance, Probe, Watcher
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError
-from roost.discovery.judgement import FALL, RISE, Judgement, Turn
+from roost.discovery.judgement import FALL, RISE, Judgement
 from roost.discovery.probes import REFUSED, Prober
 
 log = logging.getLogger("roost.discovery.health")
 
 INTERVAL_S = 5.0
 FAST_INTERVAL_S = 1.0
+VOTE_INTERVAL_S = 1.0
 EJECTION_CAP = 0.5
 """Share of the fleet that soft evidence (probes without an answer, reports) may make unhealthy."""
 REPORTS_PER_FAILURE = 5
 """Failed requests in a row, as reported by callers, that count as one failed check."""
-
-
-class Watcher(Protocol):
-    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002
+MAX_REMEMBERED = 10_000
+"""Dead servers whose return is told as a recovery."""
 
 
 class Marked(Protocol):
@@ -42,12 +45,31 @@ class Marked(Protocol):
     def mark_server_healthy(self, server_id: str, healthy: bool = ..., /) -> bool: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many checkers count, and how many of them find each instance unhealthy."""
+
+    live: int = 0
+    votes: Mapping[str, int] = field(default_factory=dict)
+
+
+class Ballot(Protocol):
+    """Where several checkers agree: discovery."""
+
+    async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = ...) -> Tally: ...
+
+
 @dataclass(slots=True)
 class _Patient:
     instance: Instance
     judgement: Judgement
+    """By what it answered us, and what callers reported."""
     due: float
+    told_ill: bool = False
+    refused: bool = False
+    """Whether its last failure was a refused connection; only that does a mere TCP connect refute."""
     failed_reports: int = 0
+    probe: Probe | None = None
     asked: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
@@ -61,6 +83,7 @@ class HealthChecker:
         type: str = "*",  # noqa: A002 — the name of the field
         group: str = "*",
         *,
+        ballot: Ballot | None = None,
         balancer: Marked | None = None,
         interval_s: float = INTERVAL_S,
         fall: int = FALL,
@@ -70,18 +93,34 @@ class HealthChecker:
         self._discovery = discovery
         self._prober = prober
         self._place = (type, group)
+        self._ballot = ballot
         self._balancer = balancer
         self._interval_s = interval_s
         self._thresholds = (fall, rise)
         self._clock = clock
         self._patients: dict[str, _Patient] = {}
+        self._dead: dict[str, None] = {}
+        self._knows_all = False
         self._tasks: list[asyncio.Task[None]] = []
         self._unhealthy: list[Callable[[str], None]] = []
         self._recovered: list[Callable[[str], None]] = []
+        self.checker_id = secrets.token_hex(6)
+        self.tally = Tally()
+        self.fell = 0
+        self.rose = 0
 
     def start(self) -> None:
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._ask_around())]
+            loops = [self._listen(), self._ask_around(), *([self._vote_on()] if self._ballot else [])]
+            self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def run(self) -> None:
+        """Start, and stop when cancelled."""
+        self.start()
+        try:
+            await asyncio.gather(*self._tasks)
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         tasks = [*self._tasks, *(p.asked for p in self._patients.values() if p.asked is not None)]
@@ -89,6 +128,10 @@ class HealthChecker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks and self._ballot is not None:
+            with contextlib.suppress(StoreError, TimeoutError):  # else its silence says the same
+                async with asyncio.timeout(VOTE_INTERVAL_S):
+                    await self._ballot.vote(self.checker_id, (), leave=True)
 
     def on_server_unhealthy(self, callback: Callable[[str], None]) -> None:
         """Call back with the server id when a server falls ill or dies, once each time."""
@@ -100,7 +143,7 @@ class HealthChecker:
     def is_server_healthy(self, server_id: str) -> bool:
         """Whether it is known and not unhealthy."""
         patient = self._patients.get(server_id)
-        return patient is not None and patient.judgement.healthy and patient.instance.status != "initializing"
+        return patient is not None and not patient.told_ill and patient.instance.status != "initializing"
 
     def report(self, server_id: str, ok: bool, latency_ms: float = 0.0) -> None:
         """What happened to a caller's own request; several failures in a row count as a failed check."""
@@ -111,6 +154,27 @@ class HealthChecker:
         if patient.failed_reports >= REPORTS_PER_FAILURE:
             patient.failed_reports = 0
             self._note(patient, ok=False)
+
+    def servers(self) -> list[CheckedServer]:
+        """Every server as this checker sees it, the unhealthy first."""
+        rows = [self._row(server_id, patient) for server_id, patient in self._patients.items()]
+        return sorted(rows, key=lambda row: (row.healthy, row.type, row.server_id))
+
+    def _row(self, server_id: str, patient: _Patient) -> CheckedServer:
+        instance = patient.instance
+        return CheckedServer(
+            server_id=server_id,
+            instance_id=instance.instance_id,
+            life=instance.life,
+            type=instance.type,
+            group=instance.group,
+            status=instance.status,
+            healthy=self.is_server_healthy(server_id),
+            accepting=instance.accepting,
+            last_heartbeat=instance.last_heartbeat,
+            votes=self.tally.votes.get(instance.instance_id, 0),
+            probe=patient.probe,
+        )
 
     # -- what discovery says
 
@@ -131,34 +195,37 @@ class HealthChecker:
                 self._bury(server_id, died=True)
             for instance in listed.values():
                 self._see(instance)
+            self._knows_all = True
         elif change.event == "removed":
-            self._bury(change.server_id, died=change.status == "no-response")
+            self._bury(change.server_id, died=change.status == "no-response", life=change.life)
         elif change.instance is not None:
             self._see(change.instance)
 
     def _see(self, instance: Instance) -> None:
-        server_id, now = name_of(instance), self._clock()
+        server_id = name_of(instance)
         patient = self._patients.get(server_id)
         if patient is None or patient.instance.life != instance.life:
-            due = now + jittered(self._interval_s / 2, 0.9)
-            patient = self._patients[server_id] = _Patient(instance, Judgement(*self._thresholds), due)
-        was, patient.instance = patient.instance.status, instance
-        if instance.status == "suspect" and not instance.accepting:
-            self._tell(server_id, patient.judgement.condemn(now))
-        elif was == "suspect" and instance.status != "suspect":
-            # It beats again: that is one good sign, and the probes must agree where there are any.
-            self._note(patient, ok=True)
-            if instance.health is None or instance.health.kind == "tcp":
-                self._note(patient, ok=True)
+            judgement = Judgement(*self._thresholds, healthy=not instance.unhealthy)
+            due = self._clock() + jittered(self._interval_s / 2, 0.9)
+            was_ill = patient.told_ill if patient is not None else server_id in self._dead
+            self._dead.pop(server_id, None)
+            patient = self._patients[server_id] = _Patient(instance, judgement, due, was_ill)
+        patient.instance = instance
+        self._tell(server_id, patient)
 
-    def _bury(self, server_id: str, *, died: bool) -> None:
-        patient = self._patients.pop(server_id, None)
-        if patient is None:
+    def _bury(self, server_id: str, *, died: bool, life: str = "") -> None:
+        patient = self._patients.get(server_id)
+        if patient is None or (life and life != patient.instance.life):
             return
+        del self._patients[server_id]
         if patient.asked is not None:
             patient.asked.cancel()
-        if died:
-            self._tell(server_id, patient.judgement.condemn(self._clock()))
+        if died or patient.told_ill:
+            self._dead[server_id] = None
+            if len(self._dead) > MAX_REMEMBERED:
+                del self._dead[next(iter(self._dead))]
+        if died and not patient.told_ill:
+            self._call(server_id, ill=True)
 
     # -- what the servers say
 
@@ -180,32 +247,63 @@ class HealthChecker:
         patient = self._patients.get(name_of(instance))
         if probe is None or patient is None or patient.instance.life != instance.life:
             return
-        if probe.error == REFUSED:
-            self._note(patient, ok=False, hard=True)
-        elif not probe.ok:
-            self._note(patient, ok=False)
-        elif instance.health is not None and instance.health.kind != "tcp" and instance.status != "suspect":
+        patient.probe = probe
+        if not probe.ok:
+            self._note(patient, ok=False, refused=probe.error == REFUSED)
+        elif patient.refused or (instance.health is not None and instance.health.kind != "tcp"):
             self._note(patient, ok=True)
 
-    def _note(self, patient: _Patient, *, ok: bool, hard: bool = False) -> None:
-        if not ok and not hard and patient.judgement.healthy and self._is_capped():
+    def _note(self, patient: _Patient, *, ok: bool, refused: bool = False) -> None:
+        if not ok and not refused and patient.judgement.healthy and self._is_capped():
             return
-        self._tell(name_of(patient.instance), patient.judgement.note(ok, self._clock()))
+        if not ok:
+            patient.refused = refused
+        patient.judgement.note(ok, self._clock())
+        self._tell(name_of(patient.instance), patient)
 
     def _is_capped(self) -> bool:
         """Whether so many are unhealthy that the fault is more likely ours than theirs."""
-        ill = sum(not patient.judgement.healthy for patient in self._patients.values())
+        ill = sum(p.told_ill or not p.judgement.healthy for p in self._patients.values())
         return len(self._patients) > 1 and ill >= EJECTION_CAP * len(self._patients)
 
-    def _tell(self, server_id: str, turn: Turn | None) -> None:
-        if turn is None:
-            return
-        log.warning(
-            "server unhealthy" if turn == "fell" else "server recovered", extra={"serverId": server_id}
-        )
+    # -- what the checkers decide
+
+    async def _vote_on(self) -> None:
+        assert self._ballot is not None
+        while True:
+            if self._knows_all:  # before that, silence about everybody would acquit them
+                try:
+                    self.tally = await self._ballot.vote(self.checker_id, self.ballots())
+                except StoreError as error:
+                    log.debug("vote not cast", extra={"reason": error.message})
+            await asyncio.sleep(jittered(VOTE_INTERVAL_S))
+
+    def ballots(self) -> list[tuple[str, str]]:
+        """(id, life) of everybody this checker finds unhealthy."""
+        return [
+            (patient.instance.instance_id, patient.instance.life)
+            for patient in self._patients.values()
+            if not patient.judgement.healthy
+        ]
+
+    # -- what is told
+
+    def _tell(self, server_id: str, patient: _Patient) -> None:
+        """Call back if the server's state is another than was told last."""
+        ill = patient.instance.status == "suspect" and not patient.instance.accepting
+        if self._ballot is None:
+            ill = ill or not patient.judgement.healthy
+        if ill != patient.told_ill:
+            patient.told_ill = ill
+            self._call(server_id, ill=ill)
+
+    def _call(self, server_id: str, *, ill: bool) -> None:
+        log.warning("server unhealthy" if ill else "server recovered", extra={"serverId": server_id})
+        self.fell += ill
+        self.rose += not ill
         if self._balancer is not None:
-            self._balancer.mark_server_healthy(server_id, turn == "rose")
-        for callback in self._unhealthy if turn == "fell" else self._recovered:
+            self._balancer.mark_server_healthy(server_id, not ill)
+        for callback in self._unhealthy if ill else self._recovered:
             try:
                 callback(server_id)
             except Exception:  # one subscriber's fault must not keep the others from hearing

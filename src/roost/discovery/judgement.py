@@ -40,10 +40,6 @@ class Judgement:
             return None
         return self._turn(now)
 
-    def condemn(self, now: float) -> Turn | None:
-        """Unhealthy at once: its own host refused, its lease ended, or it has been silent for too long."""
-        return self._turn(now) if self.healthy else None
-
     @property
     def in_transition(self) -> bool:
         """Whether the next outcome may turn it: then it is asked sooner."""

@@ -16,7 +16,8 @@ from roost.discovery.scripts import Found, Snapshot
 class KeptBeat(msgspec.Struct, rename="camel"):
     """The last beat, as `heartbeat.lua` writes it."""
 
-    suspect: int
+    suspect: Literal[0, 1, 2, 3]
+    """0 well, 1 silent, 2 unhealthy by the checkers' votes, 3 both."""
     status: Literal["initializing", "ready", "draining"]
     load: int
     beat_ms: int
@@ -58,7 +59,7 @@ def _panics(pairs: Iterable[tuple[Record, KeptBeat]]) -> set[tuple[str, str]]:
     counts: dict[tuple[str, str], list[int]] = {}
     for record, beat in pairs:
         count = counts.setdefault((record.type, record.group), [0, 0])
-        count[0] += beat.suspect
+        count[0] += beat.suspect > 0
         count[1] += 1
     return {place for place, (suspects, total) in counts.items() if rules.in_panic(suspects, total)}
 
@@ -74,6 +75,7 @@ def _instance(
         instance_id=instance_id,
         life=str(beat.life),
         status=status,
+        unhealthy=beat.suspect >= 2,
         accepting=rules.may_take_users(status, beat.load, record.capacity, order, panic),
         last_heartbeat=rules.iso(beat.beat_ms),
         load=beat.load,

@@ -111,6 +111,12 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class Voted:
+    live: int
+    votes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     pass
 
@@ -154,6 +160,7 @@ class DiscoveryScripts:
         self.get: _Bound[Found | Gone | Unknown] = _Bound(
             library.script("get", Found, Gone, Unknown, folder=LUA), sd
         )
+        self.vote: _Bound[Voted] = _Bound(library.script("vote", Voted, folder=LUA), sd)
         self.repair: _Bound[Repaired] = _Bound(library.script("repair", Repaired, folder=LUA), sd)
         self.repair_place: _Bound[Repaired] = _Bound(library.script("repair_place", Repaired, folder=LUA), sd)
         self.forget: _Bound[Forgotten] = _Bound(library.script("forget", Forgotten, folder=LUA), sd)

@@ -22,11 +22,15 @@ from roost.core.events import Entry, Gap, Mark
 from roost.core.ids import check_id, check_name, new_ulid
 from roost.discovery import model, rules
 from roost.discovery import scripts as answers
+from roost.discovery.health import Tally
 from roost.discovery.scripts import DiscoveryScripts
 from roost.store.keys import DISCOVERY
 from roost.store.store import Store
 
 BEATS_PER_TTL = 3
+CHECKER_TTL_MS = 10_000
+"""Silence after which a health checker does not count any more, in lease time."""
+MAX_BALLOTS = 1000
 DEFAULT_TTL_S = 30.0
 
 
@@ -151,6 +155,14 @@ class Discovery:
         packed = model.encode(order) if order is not None and word != "lifted" else b""
         if isinstance(await self.scripts.override(id=instance_id, order=packed, word=word), answers.Unknown):
             raise UnknownInstance(f"nobody knows the instance {instance_id}")
+
+    async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
+        """A health checker's whole opinion: (id, life) of all it finds unhealthy. The majority decides."""
+        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in ill[:MAX_BALLOTS])
+        answer = await self.scripts.vote(
+            checker=checker, ballots=ballots.encode(), ttl_ms=0 if leave else CHECKER_TTL_MS
+        )
+        return Tally(answer.live, dict(zip(answer.votes[::2], map(int, answer.votes[1::2]), strict=True)))
 
     async def watch(
         self, type_: str = "*", group: str = "*", labels: Sequence[str] = (), after: Mark | None = None

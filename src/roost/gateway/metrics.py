@@ -69,7 +69,13 @@ class GatewayCollector(Collector):
         deaths.add_metric([], reaper.ended)
         held = CounterMetricFamily("roost_discovery_held", "Leases that ended beyond the budget of a sweep")
         held.add_metric([], reaper.held)
-        yield from (deaths, held)
+        checker = self._platform.checker
+        turns = CounterMetricFamily("roost_health_turns", "Servers that fell ill or rose", labels=["to"])
+        turns.add_metric(["unhealthy"], checker.fell)
+        turns.add_metric(["healthy"], checker.rose)
+        checkers = GaugeMetricFamily("roost_health_checkers", "Health checkers that count")
+        checkers.add_metric([], checker.tally.live)
+        yield from (deaths, held, turns, checkers)
 
     def _links(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("roost_store_up", "Whether the node is connected", labels=["node"])

@@ -17,6 +17,7 @@ from roost.gateway.ports import holder_of
 from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats, adapt
 from roost.gateway.routes.balancing import balancing_routes
 from roost.gateway.routes.discovery import discovery_routes
+from roost.gateway.routes.health import health_routes
 from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.system import system_routes
 from roost.gateway.routes.tokens import token_routes
@@ -32,8 +33,9 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *system_routes(platform, stats),
         *token_routes(tokens),
         *discovery_routes(platform),
+        *health_routes(platform),
         *prometheus_routes(platform),
-        *balancing_routes(platform),
+        *balancing_routes(),
         *more_routes,
     ]
     for route in routes:

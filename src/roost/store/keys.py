@@ -14,7 +14,19 @@ from roost.core.ids import Scope, check_id, check_name, check_scope
 
 Key = NewType("Key", bytes)
 SdPart = Literal[
-    "meta", "index", "leases", "names", "gone", "services", "overrides", "records", "beats", "history"
+    "meta",
+    "index",
+    "leases",
+    "names",
+    "gone",
+    "services",
+    "overrides",
+    "checkers",
+    "votes",
+    "ill",
+    "records",
+    "beats",
+    "history",
 ]
 SD_PREFIXES = ("records", "beats", "history")
 KeyType = Literal["string", "hash", "set", "zset", "stream", "list", "channel"]
@@ -92,6 +104,11 @@ CATALOGUE = (
         "hash",
         "sd",
         "type:serverId or instanceId → what the operator ordered, JSON",
+    ),
+    KeyFamily("service:checkers:{sd}", "zset", "sd", "Health checker → lease time until which it counts"),
+    KeyFamily("service:votes:{sd}", "hash", "sd", "Health checker → whom it finds unhealthy: id and life"),
+    KeyFamily(
+        "service:ill:{sd}", "hash", "sd", "instanceId → the life in which most checkers found it unhealthy"
     ),
     KeyFamily(
         "service:records:{sd}:<type>:<group>",

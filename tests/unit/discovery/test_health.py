@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from roost.api.discovery import Change, HealthCheck, Instance, Probe, Status
 from roost.balancing import LoadBalancer, Server
-from roost.discovery.health import REPORTS_PER_FAILURE, HealthChecker
+from roost.discovery.health import REPORTS_PER_FAILURE, HealthChecker, Tally
 from roost.discovery.probes import REFUSED, Prober
 
 HTTP = HealthCheck("http", "main")
@@ -20,6 +20,11 @@ class Silent:
     async def watch(self, type: str, group: str, /) -> AsyncIterator[Change]:  # noqa: A002
         return
         yield
+
+
+class NoBallot:
+    async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
+        raise AssertionError("the tests start no loop")
 
 
 class Ward:
@@ -36,7 +41,12 @@ class Ward:
         self.checker.on_server_recovered(lambda server: self.told.append(("well", server)))
 
     def see(
-        self, server: str, status: Status = "ready", life: str = "1", health: HealthCheck | None = HTTP
+        self,
+        server: str,
+        status: Status = "ready",
+        life: str = "1",
+        health: HealthCheck | None = HTTP,
+        unhealthy: bool = False,
     ) -> Instance:
         instance = Instance(
             "game",
@@ -48,6 +58,7 @@ class Ward:
             status=status,
             accepting=status == "ready",
             last_heartbeat="",
+            unhealthy=unhealthy,
         )
         self.balancer.register_server(Server(server, life=life))
         self.checker.hear(Change("changed", 1, "1", instance=instance))
@@ -110,28 +121,77 @@ async def test_a_snapshot_without_a_server_counts_as_its_death(ward: Ward) -> No
     assert ward.told == [("ill", "501")]
 
 
-async def test_who_beats_again_recovers_and_where_it_has_a_probe_that_must_agree(ward: Ward) -> None:
-    plain = ward.see("501", health=None)
-    ward.see("501", status="suspect", health=None)
-    ward.see("501", health=None)
-    assert plain.server_id == "501"
+async def test_who_beats_again_recovers(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("501", status="suspect")
+    ward.see("501")
     assert ward.told == [("ill", "501"), ("well", "501")]
-    ward.see("502")
-    ward.see("502", status="suspect")
-    checked = ward.see("502")
-    assert ward.told[-1] == ("ill", "502")
-    ward.checker.judge(checked, WELL)
-    assert ward.told[-1] == ("well", "502")
+    assert ward.checker.is_server_healthy("501")
 
 
-async def test_a_tcp_connect_alone_never_proves_life_but_a_refusal_counts(ward: Ward) -> None:
+async def test_who_comes_back_from_the_dead_recovers_and_a_newcomer_does_not(ward: Ward) -> None:
+    ward.see("501")
+    ward.leave("501", "no-response")
+    ward.see("501", life="2")
+    ward.see("502", life="3")
+    assert ward.told == [("ill", "501"), ("well", "501")]
+
+
+async def test_a_new_life_that_takes_an_unhealthy_ones_place_is_its_recovery(ward: Ward) -> None:
+    ward.see("501", status="suspect")
+    ward.see("501", life="2")
+    assert ward.told == [("ill", "501"), ("well", "501")]
+
+
+async def test_the_end_of_an_earlier_life_is_not_the_end_of_the_present_one(ward: Ward) -> None:
+    ward.see("501", life="2")
+    ward.checker.hear(Change("removed", 2, "2", life="1", server_id="501", status="no-response"))
+    assert ward.told == []
+    assert ward.checker.is_server_healthy("501")
+
+
+async def test_a_tcp_connect_refutes_a_refusal_and_nothing_else(ward: Ward) -> None:
     instance = ward.see("501", health=HealthCheck("tcp", "main"))
-    for _ in range(3):
-        ward.checker.judge(instance, DEAD)
-    assert ward.told == [("ill", "501")]
+    for probe in (DEAD, DEAD, DEAD, WELL, WELL):
+        ward.checker.judge(instance, probe)
+    assert ward.told == [("ill", "501"), ("well", "501")]
+    for _ in range(3 * REPORTS_PER_FAILURE):
+        ward.checker.judge(instance, WELL)
+        ward.checker.report("501", ok=False)
+    assert ward.told[2:] == [("ill", "501")]
     for _ in range(20):
         ward.checker.judge(instance, WELL)
+    assert len(ward.told) == 3
+
+
+async def test_with_a_ballot_a_checkers_finding_is_its_vote_and_discovery_tells_the_decision() -> None:
+    ward = Ward(ballot=NoBallot())
+    instance = ward.see("501")
+    ward.see("502")
+    ward.see("503")
+    for _ in range(3):
+        ward.checker.judge(instance, MUTE)
+    assert ward.checker.ballots() == [("i-501", "1")]
+    assert ward.told == []
+    assert ward.checker.is_server_healthy("501")
+    ward.see("501", status="suspect")
     assert ward.told == [("ill", "501")]
+    ward.checker.judge(instance, WELL)
+    ward.checker.judge(instance, WELL)
+    assert ward.checker.ballots() == []
+    assert ward.told == [("ill", "501")]
+    ward.see("501")
+    assert ward.told == [("ill", "501"), ("well", "501")]
+
+
+async def test_a_checker_that_starts_late_takes_over_what_the_others_decided() -> None:
+    ward = Ward(ballot=NoBallot())
+    instance = ward.see("501", status="suspect", unhealthy=True)
+    assert ward.checker.ballots() == [("i-501", "1")]
+    ward.checker.judge(instance, WELL)
+    assert ward.checker.ballots() == [("i-501", "1")]
+    ward.checker.judge(instance, WELL)
+    assert ward.checker.ballots() == []
 
 
 async def test_a_late_answer_about_an_earlier_life_is_not_heard(ward: Ward) -> None:

@@ -35,12 +35,6 @@ def test_who_falls_often_must_show_more_before_it_is_believed() -> None:
     assert turns(calm, "++", start=20 * FLAP_HALF_LIFE_S)[-1] == "rose"
 
 
-def test_condemned_is_unhealthy_at_once_and_only_once() -> None:
-    judgement = Judgement()
-    assert judgement.condemn(0.0) == "fell"
-    assert judgement.condemn(1.0) is None
-
-
 def test_it_is_asked_sooner_only_while_the_next_outcome_may_matter() -> None:
     judgement = Judgement()
     assert not judgement.in_transition

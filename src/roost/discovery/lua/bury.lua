@@ -19,7 +19,7 @@
 --   now        int      test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   BURIED   it is out, and its death was told
---   ALIVE    it is not suspect any more, or another life, or already out
+--   ALIVE    it is not silent any more, or another life, or already out
 -- FLAGS idempotent
 
 -- @include now_us
@@ -34,7 +34,8 @@ local now = now_us(ARGV[3])
 
 local entry = instance_entry(index, id)
 local beat = entry and redis.call('HGET', beats .. entry.place, id)
-if not beat or entry.life ~= life or string.sub(beat, 1, 13) ~= '{"suspect":1,' then
+local suspect = tonumber(string.match(beat or '', '^{"suspect":(%d),'))
+if not suspect or entry.life ~= life or suspect % 2 == 0 then
   return { 'ALIVE' }
 end
 instance_end(index, leases, names, gone, services, overrides, records, beats, history, feed, bell, now, id, entry, 'no-response')

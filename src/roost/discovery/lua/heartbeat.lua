@@ -1,9 +1,9 @@
 #!lua
 -- Renew an instance's lease, and take over what it says of itself. What is empty stays as it was.
 --
--- A beat is an event only if the status changed, suspicion ended, or the load moved by a twentieth of the
+-- A beat is an event only if the status changed, its silence ended, or the load moved by a twentieth of the
 -- capacity since it was last told. A beat whose main loop has not turned for half the lease does not
--- renew: a hung server must not look alive.
+-- renew: a hung server must not look alive. A beat ends silence, not what the checkers found.
 --
 -- KEYS
 --   meta         hash     lease clock
@@ -64,8 +64,11 @@ if not was then
 end
 
 if tick_age_ms * 2 > entry.ttl_ms then
-  if instance_suspect(leases, beats, id, entry) then
+  local silent_now, is_news = instance_suspect(leases, beats, id, entry)
+  if silent_now then
     instance_note(history, now, id, 'changed', entry.life, 'suspect')
+  end
+  if is_news then
     instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
       redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
   end
@@ -73,7 +76,8 @@ else
   local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
   local suspect, was_status, was_load, told =
     string.match(was, '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+)')
-  if suspect == '1' then
+  local still = suspect - suspect % 2
+  if still ~= tonumber(suspect) then
     redis.call('ZREM', leases, id)
   end
   redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
@@ -82,16 +86,17 @@ else
   performance = performance ~= '' and performance or string.match(was, '"performance":(.+)}$')
   local step = math.max(1, (entry.capacity > 0 and entry.capacity or tonumber(told)) / 20)
   local turned = suspect == '1' or status ~= was_status
+  local seen = still > 0 and 'suspect' or status
   local news = turned or math.abs(load - told) >= step
-  local beat = '{"suspect":0,"status":"' .. status .. '","load":' .. load .. ',"told":' .. (news and load or told)
+  local beat = '{"suspect":' .. still .. ',"status":"' .. status .. '","load":' .. load .. ',"told":' .. (news and load or told)
     .. ',"beatMs":' .. string.format('%.0f', math.floor(now / 1000)) .. ',"life":' .. entry.life
     .. ',"performance":' .. performance .. '}'
   redis.call('HSET', beats .. entry.place, id, beat)
   if turned then
-    instance_note(history, now, id, 'changed', entry.life, status)
+    instance_note(history, now, id, 'changed', entry.life, seen)
   end
   if news then
-    instance_tell(feed, bell, overrides, now, id, entry, 'changed', status,
+    instance_tell(feed, bell, overrides, now, id, entry, 'changed', seen,
       redis.call('HGET', records .. entry.place, id) or '', beat)
   end
 end

@@ -1,11 +1,14 @@
--- Mark an instance as suspect in its beat, its end then being due half a lease later; false if it was
--- marked already or has no beat.
+-- Mark an instance as silent in its beat, its end then being due half a lease later. False if it was marked
+-- already or has no beat; else also whether it was above all suspicion until now.
+--
+-- `suspect` in a beat: 0 well, 1 silent, 2 unhealthy by the checkers' votes, 3 both.
 local function instance_suspect(leases, beats, id, entry)
   local beat = redis.call('HGET', beats .. entry.place, id)
-  if not beat or string.sub(beat, 1, 13) ~= '{"suspect":0,' then
+  local suspect = tonumber(string.match(beat or '', '^{"suspect":(%d),'))
+  if not suspect or suspect % 2 == 1 then
     return false
   end
-  redis.call('HSET', beats .. entry.place, id, '{"suspect":1,' .. string.sub(beat, 14))
+  redis.call('HSET', beats .. entry.place, id, '{"suspect":' .. suspect + 1 .. string.sub(beat, 13))
   redis.call('ZINCRBY', leases, entry.ttl_ms / 2, id)
-  return true
+  return true, suspect == 0
 end

@@ -75,7 +75,8 @@ local other = holder and holder ~= id and instance_entry(index, holder)
 if other then
   local due = tonumber(redis.call('ZSCORE', leases, holder) or clock)
   local beat = redis.call('HGET', beats .. other.place, holder) or ''
-  local ends = string.sub(beat, 1, 13) == '{"suspect":1,' and due or due + other.ttl_ms / 2
+  local is_silent = tonumber(string.match(beat, '^{"suspect":(%d),') or '0') % 2 == 1
+  local ends = is_silent and due or due + other.ttl_ms / 2
   return { 'TAKEN', holder, math.max(0, math.ceil(ends - clock)) }
 end
 

@@ -51,13 +51,18 @@ for _, id in ipairs(silent) do
   local entry = instance_entry(index, id)
   if not entry then
     redis.call('ZREM', leases, id)
-  elseif instance_suspect(leases, beats, id, entry) then
-    suspected[#suspected + 1] = id
-    instance_note(history, now, id, 'changed', entry.life, 'suspect')
-    instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
-      redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
   else
-    over[#over + 1] = id
+    local silent_now, is_news = instance_suspect(leases, beats, id, entry)
+    if not silent_now then
+      over[#over + 1] = id
+    else
+      suspected[#suspected + 1] = id
+      instance_note(history, now, id, 'changed', entry.life, 'suspect')
+      if is_news then
+        instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
+          redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
+      end
+    end
   end
 end
 

@@ -1,0 +1,75 @@
+"""What follows when a server ends: whoever holds something for it lets go.
+
+One process does it at a time (a leader lease). It works from levels, not edges: at its start, and after every
+gap, it says who lives, and everything held for anybody else goes. So an end that nobody saw (the leader
+died, the store was away) is made good by the next leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from roost.api.discovery import Change, Instance, Watcher
+from roost.core.errors import StoreError
+from roost.core.lease import Tenure
+
+log = logging.getLogger("roost.discovery.failover")
+
+RETRY_S = 1.0
+
+
+class ServerLife(NamedTuple):
+    """One life of one server."""
+
+    server_id: str
+    instance_id: str
+    life: str
+
+
+class Holder(Protocol):
+    """Holds something for servers: places in a waiting room, users in a binding. A verb may be repeated."""
+
+    async def server_ended(self, server: ServerLife, died: bool) -> None: ...
+
+    async def only_these_live(self, servers: Collection[ServerLife]) -> None: ...
+
+
+class HoldsNothing:
+    """Stands where a holder is not built in."""
+
+    async def server_ended(self, server: ServerLife, died: bool) -> None:
+        return None
+
+    async def only_these_live(self, servers: Collection[ServerLife]) -> None:
+        return None
+
+
+class Failover:
+    def __init__(self, discovery: Watcher, holders: Sequence[Holder]) -> None:
+        self._discovery = discovery
+        self._holders = holders
+
+    async def run(self, _tenure: Tenure) -> None:
+        """The leader's work, for ever. A holder that could not be told is told who lives, a moment later."""
+        while True:
+            try:
+                async for change in self._discovery.watch("*", "*"):
+                    await self.pass_on(change)
+            except StoreError as error:
+                log.info("failover begins again", extra={"reason": error.message})
+            await asyncio.sleep(RETRY_S)
+
+    async def pass_on(self, change: Change) -> None:
+        for holder in self._holders:
+            if change.event == "snapshot":
+                await holder.only_these_live([life_of(instance) for instance in change.instances or ()])
+            elif change.event == "removed":
+                server = ServerLife(change.server_id, change.instance_id, change.life)
+                await holder.server_ended(server, change.status == "no-response")
+
+
+def life_of(instance: Instance) -> ServerLife:
+    return ServerLife(instance.server_id or instance.instance_id, instance.instance_id, instance.life)
