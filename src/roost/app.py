@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.alerts import Alert, AlertKind
+from roost.alerts.notifier import Manner, Notifier
 from roost.balancing import STRATEGIES, LoadBalancer
 from roost.balancing.following import following
 from roost.core.errors import InvalidInput, StoreError
 from roost.core.events import Gap
 from roost.core.ids import Scope
+from roost.core.lease import Tenure
 from roost.discovery.failover import Failover, Holder, HoldsNothing
 from roost.discovery.health import HealthChecker
 from roost.discovery.probes import Prober
@@ -27,6 +30,8 @@ from roost.store.keys import Keys
 from roost.store.store import Store
 
 MAX_BALANCERS = 64
+STORE_AWAY_S = 5.0
+"""How long a node of the store may be away before an alert says so."""
 FAILOVER = Scope("failover")
 """Whose leader sees to what ended servers leave behind."""
 
@@ -71,6 +76,8 @@ class Platform:
     checker: HealthChecker = field(init=False)
     balancers: Balancers = field(init=False)
     failover: Failover = field(init=False)
+    notifier: Notifier = field(init=False)
+    closing: bool = False
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.store, self.settings.ttl_seconds)
@@ -78,6 +85,11 @@ class Platform:
         self.reaper = Reaper(self.discovery, self.prober)
         self.balancers = Balancers(self.discovery)
         self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery)
+        alerts = self.settings.alerts
+        manner = Manner(self.settings.namespace or "roost", alerts.secret, alerts.per_minute, alerts.burst)
+        self.notifier = Notifier(alerts.targets(), manner)
+        self.checker.on_server_unhealthy(lambda server: self.alert("unhealthy", server, "is unhealthy"))
+        self.checker.on_server_recovered(lambda server: self.alert("recovered", server, "has recovered"))
         binding: Holder = HoldsNothing()
         waiting_room: Holder = HoldsNothing()
         self.failover = Failover(self.discovery, (binding, waiting_room))
@@ -89,8 +101,44 @@ class Platform:
             self.reaper.run(),
             self._follow_discovery(),
             self.checker.run(),
-            leader.lead(self.failover.run),
+            leader.lead(self.led(FAILOVER, self.failover.run)),
+            self.notifier.run(),
+            self._watch_store(),
         ]
+
+    def alert(self, kind: AlertKind, subject: str, what: str) -> None:
+        self.notifier.tell(Alert(kind, subject, f"{subject} {what}", time.time()))
+
+    def led(
+        self, scope: Scope, work: Callable[[Tenure], Awaitable[None]]
+    ) -> Callable[[Tenure], Awaitable[None]]:
+        """A leader's work that tells it when the leadership is lost, not when it is laid down."""
+
+        async def watched(tenure: Tenure) -> None:
+            try:
+                await work(tenure)
+            finally:
+                if not self.closing:
+                    self.alert("leader-lost", scope, "has lost its leader in this process")
+
+        return watched
+
+    async def _watch_store(self) -> None:
+        """Alert once when a node of the store has been away for a while, and once when it is back."""
+        away_since: dict[str, float] = {}
+        told: set[str] = set()
+        while True:
+            now = time.monotonic()
+            for link in self.store.links():
+                if link.connected:
+                    away_since.pop(link.name, None)
+                    if link.name in told:
+                        told.discard(link.name)
+                        self.alert("store-back", link.name, "is back")
+                elif now - away_since.setdefault(link.name, now) >= STORE_AWAY_S and link.name not in told:
+                    told.add(link.name)
+                    self.alert("store-away", link.name, f"is away: {link.why_down or 'no answer'}")
+            await asyncio.sleep(1.0)
 
     async def _follow_discovery(self) -> None:
         """Keep one follower of the feed, so that lists may be served from memory."""
@@ -127,6 +175,7 @@ async def open_platform(
         tasks = [asyncio.create_task(loop) for loop in (platform.loops() if roles else ())]
         yield platform
     finally:
+        platform.closing = True
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self, cast
 
+from roost.alerts.webhooks import Webhook, parse_webhooks
 from roost.core.errors import InvalidInput, InvalidSettings, RoostError
 from roost.core.ids import check_id, check_name
 from roost.core.signing import parse_keys
@@ -81,6 +82,26 @@ class EmbeddedSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertSettings:
+    webhooks: str = _setting(
+        "",
+        "Where alerts go: slack=URL,pagerduty,json=URL. pagerduty takes a URL too, as in pagerduty=URL (EU).",
+        secret=True,
+    )
+    secret: str = _setting("", "Signs every alert, so that a receiver can verify it.", secret=True)
+    pagerduty_key: str = _setting(
+        "", "Integration key of PagerDuty's Events API v2; pagerduty needs it.", secret=True
+    )
+    per_minute: int = _setting(
+        30, "Alerts to one webhook in a minute; what is over it is told as one summary."
+    )
+    burst: int = _setting(10, "Alerts to one webhook at once, after a quiet time.")
+
+    def targets(self) -> tuple[Webhook, ...]:
+        return parse_webhooks(self.webhooks, self.pagerduty_key)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     profile: str = _setting(
         "dev",
@@ -113,6 +134,7 @@ class Settings:
     link: LinkSettings = LinkSettings()
     discovery: DiscoverySettings = DiscoverySettings()
     embedded: EmbeddedSettings = EmbeddedSettings()
+    alerts: AlertSettings = AlertSettings()
 
     @property
     def store_url(self) -> StoreUrl:
@@ -186,7 +208,8 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
     for name in ("queue_keys", "ticket_keys"):
         if value_of(settings, name):
             _checked(faults, name, parse_keys, value_of(settings, name))
-    for name in ("api_token", "wire_secret"):
+    _checked(faults, "alerts.webhooks", settings.alerts.targets)
+    for name in ("api_token", "wire_secret", "alerts.secret"):
         value = value_of(settings, name)
         if value and (len(value) < MIN_TOKEN_CHARS or not value.isascii() or any(c.isspace() for c in value)):
             faults.append(f"{name} needs at least {MIN_TOKEN_CHARS} ASCII characters and no spaces")
@@ -241,6 +264,7 @@ def _sections() -> dict[str, type[Any]]:
         "link": LinkSettings,
         "discovery": DiscoverySettings,
         "embedded": EmbeddedSettings,
+        "alerts": AlertSettings,
     }
 
 

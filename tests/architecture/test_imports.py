@@ -11,7 +11,7 @@ GROUND = frozenset({"core", "version"})
 ADAPTERS = frozenset({"store", "wire", "db", "api"})
 CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes"})
 FRAME = frozenset({"settings", "logs"})
-BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME
+BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME | {"alerts"}
 APP = BELOW_APP | {"app"}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -19,7 +19,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset({"version"}),
     **dict.fromkeys(ADAPTERS, GROUND),
     **dict.fromkeys(CAPABILITIES, GROUND | ADAPTERS),
-    "settings": GROUND | {"store"},
+    "alerts": GROUND,
+    "settings": GROUND | {"store", "alerts"},
     "logs": GROUND,
     "app": BELOW_APP,
     "gateway": APP,

@@ -94,7 +94,19 @@ def test_all_faults_come_at_once() -> None:
     assert "ticket_keys" not in text
 
 
-@pytest.mark.parametrize("name", ["queue_keys", "ticket_keys", "api_token", "wire_secret", "database"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "queue_keys",
+        "ticket_keys",
+        "api_token",
+        "wire_secret",
+        "database",
+        "alerts.webhooks",
+        "alerts.secret",
+        "alerts.pagerduty_key",
+    ],
+)
 def test_secrets_are_shown_masked(name: str) -> None:
     assert shown(name, "the-secret-value") == "***"
     assert shown(name, "") == ""
@@ -153,3 +165,68 @@ def test_validate_is_content_with_every_default() -> None:
 
 def test_the_data_folder_follows_the_xdg_convention() -> None:
     assert load(XDG_STATE_HOME="/var/state").settings.data == Path("/var/state/roost")
+
+
+def test_alerts_go_nowhere_by_default() -> None:
+    assert load().settings.alerts.targets() == ()
+
+
+def test_webhooks_are_read_from_the_environment() -> None:
+    alerts = load(
+        ROOST_ALERTS__WEBHOOKS="slack=https://hooks.slack.com/services/T/B/x, pagerduty,json=http://10.0.0.9:81/in",
+        ROOST_ALERTS__PAGERDUTY_KEY="R0UT1NG",
+        ROOST_ALERTS__PER_MINUTE="6",
+    ).settings.alerts
+    assert [(webhook.kind, webhook.host, webhook.routing_key) for webhook in alerts.targets()] == [
+        ("slack", "hooks.slack.com", ""),
+        ("pagerduty", "events.pagerduty.com", "R0UT1NG"),
+        ("json", "10.0.0.9", ""),
+    ]
+    assert (alerts.per_minute, alerts.burst) == (6, 10)
+
+
+def test_webhooks_may_stand_in_a_file_as_secrets_do(tmp_path: Path) -> None:
+    file = tmp_path / "webhooks"
+    file.write_text("slack=https://hooks.slack.com/services/T/B/x\n")
+    assert len(load(ROOST_ALERTS__WEBHOOKS_FILE=str(file)).settings.alerts.targets()) == 1
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "fault"),
+    [
+        (
+            "teams=https://hunter2.example/x",
+            "webhook 1 must be kind=url with a kind of slack, pagerduty, json",
+        ),
+        ("https://hunter2.example/x", "webhook 1 must be kind=url"),
+        ("json=http://ok/,slack=ftp://hunter2/x", "webhook 2 (slack) needs a URL that begins with https://"),
+        ("slack=", "webhook 1 (slack) needs a URL"),
+        ("slack", "webhook 1 (slack) needs a URL"),
+        ("json=https:///hunter2", "webhook 1 (json) needs a URL"),
+        ("json=https://[hunter2/x", "webhook 1 (json) needs a URL"),
+        ("json=https://host:hunter2/x", "webhook 1 (json) needs a URL"),
+        ("json=https://host/hunter2 x", "webhook 1 (json) needs a URL"),
+        ("pagerduty", "webhook 1 needs the integration key (set alerts.pagerduty_key)"),
+    ],
+)
+def test_a_bad_webhook_is_a_fault_that_does_not_repeat_it(webhooks: str, fault: str) -> None:
+    faults = faults_of(ROOST_ALERTS__WEBHOOKS=webhooks)
+    assert len(faults) == 1
+    assert faults[0].startswith(f"alerts.webhooks: {fault}")
+    assert "hunter2" not in faults[0]
+
+
+def test_a_short_alert_secret_is_a_fault() -> None:
+    assert faults_of(ROOST_ALERTS__SECRET="hunter2") == [
+        "alerts.secret needs at least 16 ASCII characters and no spaces"
+    ]
+
+
+def test_no_row_of_the_settings_shows_a_secret_of_the_alerts() -> None:
+    loaded = load(
+        ROOST_ALERTS__WEBHOOKS="slack=https://hooks.slack.com/services/hunter2,pagerduty",
+        ROOST_ALERTS__SECRET="hunter2-hunter2-hunter2",
+        ROOST_ALERTS__PAGERDUTY_KEY="hunter2",
+    )
+    assert "hunter2" not in str(list(loaded.rows()))
+    assert "hunter2" not in repr(loaded.settings.alerts.targets())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from roost.api.discovery import Change
+from roost.api.discovery import Watcher
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.bounded_load import BoundedLoad
@@ -38,12 +37,6 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 SLOW_START_FLOOR = 0.1
 
 
-class Watcher(Protocol):
-    """A client, or discovery itself: `watch` yields a snapshot first, then every change."""
-
-    def watch(self, type: str, group: str, /) -> AsyncIterator[Change]: ...  # noqa: A002
-
-
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Who was chosen for a key, and what was said of everybody else."""
@@ -53,11 +46,19 @@ class Explanation:
     chosen: str | None
     refusal: str
     considered: tuple[tuple[str, str], ...]
-    """(server id, why it was not accepting; empty if it was)."""
+    """(server id, why it was left out; empty if it was not)."""
 
 
 class LoadBalancer:
-    """Threads may call it: a change makes a new fleet and swaps it, a selection reads one."""
+    """Threads may call it: a change makes a new fleet and swaps it, a selection reads one.
+
+    `zone`: its servers come first; those of other zones are used where none of them takes users.
+
+    `slow_start_s`: the weight of a server in a new life grows over so many seconds, from a tenth on. This
+    has no effect on `consistent_hash`, where it would only move keys about: away from a server that restarted
+    and back again, and each balancer would count from when it saw that server first. `bounded_load` lowers
+    the cap of such a server and leaves the hash as it is.
+    """
 
     def __init__(
         self,
@@ -90,12 +91,27 @@ class LoadBalancer:
         """Add a server, or put a newer picture of it in place of the old one."""
         with self._changing:
             known = self._fleet.servers.get(server.server_id)
-            if known is None or known.life != server.life:
-                self._marked_ill.discard(server.server_id)
-                self._put(replace(server, since=self._clock()), "changed" if known else "added")
-            else:
-                healthy = server.healthy and server.server_id not in self._marked_ill
-                self._put(replace(server, since=known.since, healthy=healthy), "changed")
+            self._put(self._newer(server, known), "changed" if known else "added")
+
+    def replace_servers(self, servers: Iterable[Server]) -> None:
+        """Let these be the servers: whoever is not among them goes, the others are registered. Like doing so
+        one by one, but the fleet is made once and the strategy hears only of what is different."""
+        with self._changing:
+            fresh = {server.server_id: server for server in servers}
+            now = dict(self._fleet.servers)
+            try:
+                for gone in [server for server_id, server in now.items() if server_id not in fresh]:
+                    self._marked_ill.discard(gone.server_id)
+                    del now[gone.server_id]
+                    self._strategy.on_server_event(gone, "removed")
+                for server_id, server in fresh.items():
+                    known = now.get(server_id)
+                    newer = self._newer(server, known)
+                    if newer != known:
+                        self._strategy.on_server_event(newer, "changed" if known else "added")
+                        now[server_id] = newer
+            finally:  # also where the strategy refused one: the fleet is what the strategy was told
+                self._fleet = Fleet(now.values())
 
     def unregister_server(self, server_id: str) -> bool:
         with self._changing:
@@ -126,6 +142,14 @@ class LoadBalancer:
             self._put(replace(known, **fields), "changed")  # type: ignore[arg-type]
             return True
 
+    def _newer(self, server: Server, known: Server | None) -> Server:
+        """A newer picture, with what this balancer alone knows of the same life."""
+        if known is None or known.life != server.life:
+            self._marked_ill.discard(server.server_id)
+            return replace(server, since=self._clock())
+        healthy = server.healthy and server.server_id not in self._marked_ill
+        return replace(server, since=known.since, healthy=healthy)
+
     def _put(self, server: Server, event: ServerEvent) -> None:
         self._strategy.on_server_event(server, event)  # first: it may refuse the server by raising
         self._fleet = Fleet({**self._fleet.servers, server.server_id: server}.values())
@@ -154,21 +178,23 @@ class LoadBalancer:
 
     def select_server(self, player_id: str) -> Server | Refusal:
         """The server that takes this player, or why there is none."""
-        return self._strategy.choose(player_id, self._seen())
+        return self._strategy.choose(player_id, self._seen(self._fleet))
 
     def explain(self, player_id: str) -> Explanation:
-        chosen = self.select_server(player_id)
+        """What `select_server` would return now, and why. The next selection is what it would have been."""
+        strategy, fleet = self._strategy.rehearsal(), self._fleet
+        seen = self._seen(fleet)
+        chosen = strategy.choose(player_id, seen)
         return Explanation(
             player_id,
-            self._strategy.name,
+            strategy.name,
             chosen.server_id if isinstance(chosen, Server) else None,
             chosen.reason if isinstance(chosen, Refusal) else "",
-            tuple((server.server_id, server.why_not) for server in self._fleet.servers.values()),
+            tuple((s.server_id, _why_left_out(s, seen)) for s in fleet.servers.values()),
         )
 
-    def _seen(self) -> Fleet:
+    def _seen(self, fleet: Fleet) -> Fleet:
         """The fleet as this balancer prefers it: its own zone first, new servers below their weight."""
-        fleet = self._fleet
         if self._zone:
             fleet = fleet.in_zone(self._zone)
         if self._slow_start_s:
@@ -197,3 +223,7 @@ class LoadBalancer:
             self.unregister_server(server.server_id)
         else:
             self.register_server(server)
+
+
+def _why_left_out(server: Server, seen: Fleet) -> str:
+    return server.why_not or ("" if server.server_id in seen.servers else "in another zone")

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from roost.api.discovery import Change, Instance
-from roost.balancing.balancer import LoadBalancer, Watcher
+from roost.api.discovery import Change, Instance, Watcher
+from roost.balancing.balancer import LoadBalancer
 from roost.balancing.server import Server
 
 
@@ -40,12 +40,7 @@ async def following(
 def apply(balancer: LoadBalancer, change: Change) -> None:
     """Bring a balancer up to date with one change."""
     if change.event == "snapshot":
-        fresh = {server.server_id: server for server in map(server_of, change.instances or ())}
-        for server in balancer.all_servers:
-            if server.server_id not in fresh:
-                balancer.unregister_server(server.server_id)
-        for server in fresh.values():
-            balancer.register_server(server)
+        balancer.replace_servers(map(server_of, change.instances or ()))
     elif change.event == "removed":
         balancer.unregister_server(change.server_id)
     elif change.instance is not None:

@@ -130,10 +130,11 @@ class ConsistentHash:
         return counts
 
     def shares(self) -> dict[str, float]:
-        """The exact share of all keys that each node has."""
-        names, owners = self._table.names, self._table.owners
-        counts = np.bincount(owners, minlength=len(names)).tolist()
-        return {name: count / SLOTS for name, count in zip(names, counts, strict=True)}
+        """The exact share of all keys that each node has; nodes of weight 0 are there with 0."""
+        table = self._table
+        counts = np.bincount(table.owners, minlength=len(table.names)).tolist()
+        owned = {name: count / SLOTS for name, count in zip(table.names, counts, strict=True)}
+        return {name: owned.get(name, 0.0) for name in table.weights}
 
     def diff(self, other: ConsistentHash) -> dict[tuple[str | None, str | None], float]:
         """(from, to) → the exact share of all keys that would move if `other` took this one's place."""
@@ -152,6 +153,11 @@ class ConsistentHash:
 def _weighted(weights: Mapping[str, int]) -> bool:
     """Whether the nodes that own slots differ in weight."""
     return len({weight for weight in weights.values() if weight}) > 1
+
+
+def _by_weight(table: _Table) -> bool:
+    """`_weighted` of what a table was made of, without a walk through all nodes."""
+    return bool(table.scores.dtype.kind == "f")
 
 
 def _shares(names: tuple[str, ...], weights: Mapping[str, int]) -> Array | None:
@@ -205,8 +211,8 @@ def _with(table: _Table, node: str, weight: int) -> _Table:
     weights = {**table.weights, node: weight}
     if not weight:
         return table._replace(weights=weights)
-    weighted = _weighted(weights)
-    if not table.names or weighted != _weighted(table.weights):
+    weighted = _by_weight(table)
+    if not table.names or (not weighted and weight != table.weights[table.names[0]]):
         return _built(weights)
     place = bisect_left(table.names, node)
     names = (*table.names[:place], node, *table.names[place:])
@@ -220,7 +226,7 @@ def _without(table: _Table, node: str) -> _Table:
     weights = {name: weight for name, weight in table.weights.items() if name != node}
     if not table.weights[node]:
         return table._replace(weights=weights)
-    if len(table.names) == 1 or _weighted(table.weights) != _weighted(weights):
+    if len(table.names) == 1 or (_by_weight(table) and not _weighted(weights)):
         return _built(weights)
     place = bisect_left(table.names, node)
     names = table.names[:place] + table.names[place + 1 :]

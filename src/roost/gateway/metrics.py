@@ -34,6 +34,7 @@ class GatewayCollector(Collector):
         yield from self._scripts()
         yield from self._links()
         yield from self._discovery()
+        yield from self._alerts()
 
     def _http(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -76,6 +77,17 @@ class GatewayCollector(Collector):
         checkers = GaugeMetricFamily("roost_health_checkers", "Health checkers that count")
         checkers.add_metric([], checker.tally.live)
         yield from (deaths, held, turns, checkers)
+
+    def _alerts(self) -> Iterator[Metric]:
+        alerts = CounterMetricFamily(
+            "roost_alerts", "Alerts by what became of them", labels=["webhook", "outcome"]
+        )
+        notifier = self._platform.notifier
+        counts = {"sent": notifier.sent, "failed": notifier.failed, "dropped": notifier.dropped}
+        for outcome, by_webhook in counts.items():
+            for webhook, count in by_webhook.items():
+                alerts.add_metric([webhook, outcome], count)
+        yield alerts
 
     def _links(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("roost_store_up", "Whether the node is connected", labels=["node"])

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from random import SystemRandom
 from typing import Any, NoReturn
 
 import pytest
@@ -15,6 +16,7 @@ from roost.balancing import STRATEGIES, Fleet, LoadBalancer, Refusal, Server
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.consistent_hash import ConsistentHashing
 from roost.balancing.strategies.least_connections import LeastConnections
+from roost.balancing.strategies.random_choice import Random
 from roost.balancing.strategies.round_robin import RoundRobin
 from roost.balancing.strategies.singleton import Singleton
 from roost.balancing.strategies.sticky import Sticky
@@ -31,12 +33,13 @@ class Clock:
         return self.now
 
 
-class Listener:
+class Listener(Strategy):
     """A strategy that keeps what it is told and chooses the first."""
 
     name = "listener"
 
     def __init__(self) -> None:
+        super().__init__()
         self.heard: list[tuple[str, ServerEvent]] = []
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
@@ -44,6 +47,7 @@ class Listener:
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         self.heard.append((server.server_id, event))
+        super().on_server_event(server, event)
 
 
 def balancer_of(*servers: Server, strategy: Strategy | None = None, **options: Any) -> LoadBalancer:
@@ -307,10 +311,56 @@ def test_explain_tells_the_refusal() -> None:
     assert told.refusal == "none of 1 servers takes new users: 1 not open"
 
 
-def test_explain_says_what_select_does() -> None:
-    balancer = balancer_of(*(Server(f"server{n}", healthy=n % 3 > 0) for n in range(9)))
+@every
+def test_explain_says_what_select_does_next_and_leaves_it_so(make: Callable[[], Strategy]) -> None:
+    balancer = balancer_of(*(Server(f"server{n}", healthy=n % 3 > 0) for n in range(9)), strategy=make())
     for key in KEYS:
-        assert balancer.explain(key).chosen == balancer.get_server_id(key)
+        told = balancer.explain(key)
+        assert balancer.explain(key) == told
+        assert balancer.get_server_id(key) == told.chosen
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_explain_takes_nobodys_turn(sticky: bool) -> None:
+    turns = RoundRobin()
+    balancer = balancer_of(
+        Server("a"), Server("b"), Server("c"), strategy=Sticky(otherwise=turns) if sticky else turns
+    )
+    order = []
+    for key in "123456":
+        balancer.explain("somebody else")
+        order.append(balancer.get_server_id(key))
+    assert order == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_explain_does_not_make_a_singleton_of_whom_it_names() -> None:
+    balancer = balancer_of(Server("b"), strategy=Singleton())
+    assert balancer.explain("user:1").chosen == "b"
+    balancer.register_server(Server("a"))
+    assert balancer.get_server_id("user:1") == "a"
+
+
+def test_explain_bears_chance_that_cannot_be_copied() -> None:
+    balancer = balancer_of(Server("a"), strategy=Random(SystemRandom()))
+    assert balancer.explain("user:1").chosen == "a"
+
+
+def test_explain_names_who_is_left_out_for_its_zone() -> None:
+    balancer = balancer_of(
+        Server("near", zone="kr"),
+        Server("far", zone="us"),
+        Server("far and full", zone="us", load=1, capacity=1),
+        zone="kr",
+        slow_start_s=10.0,
+    )
+    assert dict(balancer.explain("user:1").considered) == {
+        "near": "",
+        "far": "in another zone",
+        "far and full": "full (1 of 1)",
+    }
+    balancer.mark_server_healthy("near", False)
+    told = balancer.explain("user:1")
+    assert (told.chosen, dict(told.considered)["far"]) == ("far", "")
 
 
 # -- document 001's interface

@@ -176,7 +176,9 @@ def test_many_keys_at_once_are_each_key() -> None:
 def test_the_shares_are_what_would_be_lost_without_anybody() -> None:
     made = ConsistentHash({"a": 100, "b": 300, "idle": 0})
     shares = made.shares()
-    assert shares == {node: share for (node, _), share in made.diff(ConsistentHash()).items()}
+    lost = {node: share for (node, _), share in made.diff(ConsistentHash()).items()}
+    assert shares == {**lost, "idle": 0.0}
     assert sum(shares.values()) == 1.0
     assert shares["b"] == pytest.approx(0.75, abs=0.01)
     assert ConsistentHash().shares() == {}
+    assert ConsistentHash({"idle": 0}).shares() == {"idle": 0.0}

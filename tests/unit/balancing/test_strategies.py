@@ -127,6 +127,35 @@ def test_a_strategy_is_known_by_its_name(make: Callable[[], Strategy]) -> None:
     assert STRATEGIES[make().name] is make
 
 
+@every
+def test_document_001_each_strategy_stands_alone(make: Callable[[], Strategy]) -> None:
+    strategy = make()
+    assert not strategy.available
+    assert strategy.get_server_id("alice") is None
+
+    strategy.on_server_event(Server("502"), "added")
+    strategy.on_server_event(Server("501"), "added")
+    assert strategy.available == ["501", "502"]
+    assert {strategy.get_server_id(key) for key in KEYS} <= {"501", "502"}
+
+    strategy.on_server_event(Server("501", open=False), "changed")
+    assert strategy.available == ["502"]
+    assert {strategy.get_server_id(key) for key in KEYS[:20]} == {"502"}
+
+    strategy.on_server_event(Server("502"), "removed")
+    assert not strategy.available
+    assert strategy.get_server_id("alice") is None
+    strategy.on_server_event(Server("501"), "changed")
+    assert strategy.get_server_id("alice") == "501"
+
+
+def test_a_server_that_the_hash_refuses_is_not_remembered() -> None:
+    strategy = ConsistentHashing()
+    with pytest.raises(ValueError):
+        strategy.on_server_event(Server(""), "added")
+    assert not strategy.available
+
+
 # -- consistent hash
 
 

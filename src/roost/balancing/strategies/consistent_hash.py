@@ -6,7 +6,7 @@ from typing import Protocol
 
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.slots import ConsistentHash
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.rendezvous import rank
 
 
@@ -21,13 +21,14 @@ class Hash(Protocol):
     def node_count(self) -> int: ...
 
 
-class ConsistentHashing:
+class ConsistentHashing(Strategy):
     """Every registered server keeps its share also while it does not accept: its keys go to their next
     candidates meanwhile, and come back."""
 
     name = "consistent_hash"
 
     def __init__(self, hash: Hash | None = None) -> None:  # noqa: A002 — it is one
+        super().__init__()
         self.hash: Hash = hash if hash is not None else ConsistentHash()
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
@@ -46,4 +47,5 @@ class ConsistentHashing:
         if event == "removed":
             self.hash.remove_node(server.server_id)
         else:
-            self.hash.add_node(server.server_id, server.weight)
+            self.hash.add_node(server.server_id, server.weight)  # first: it may refuse it by raising
+        super().on_server_event(server, event)

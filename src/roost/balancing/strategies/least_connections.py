@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from roost.balancing.server import Fleet, Refusal, Server
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import Strategy
 
 
-class LeastConnections:
+class LeastConnections(Strategy):
     name = "least_connections"
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
         return min(fleet.accepting, key=burden) if fleet.accepting else fleet.refusal()
-
-    def on_server_event(self, server: Server, event: ServerEvent) -> None:
-        """Nothing is kept."""
 
 
 def burden(server: Server) -> tuple[float, str]:

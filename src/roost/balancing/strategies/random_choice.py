@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Sequence
+from typing import Self
 
 from roost.balancing.server import Fleet, Refusal, Server
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import Strategy
 from roost.balancing.strategies.least_connections import burden
 
 
-class Random:
+class Random(Strategy):
     name = "random"
 
     def __init__(self, rng: random.Random | None = None) -> None:
+        super().__init__()
         self._rng = rng or random.Random()
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
@@ -22,8 +25,13 @@ class Random:
     def _pick(self, servers: Sequence[Server]) -> Server:
         return self._rng.choices(servers, [server.weight for server in servers])[0]
 
-    def on_server_event(self, server: Server, event: ServerEvent) -> None:
-        """Nothing is kept."""
+    def rehearsal(self) -> Self:
+        rehearsal = super().rehearsal()
+        try:
+            rehearsal._rng = copy.copy(self._rng)
+        except NotImplementedError:  # SystemRandom: it has no state that a choice could use up
+            pass
+        return rehearsal
 
 
 class TwoChoices(Random):

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from xxhash import xxh3_64_intdigest
 
 from roost.balancing.server import Fleet, Refusal, Server
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import Strategy
 
 
-class Rendezvous:
+class Rendezvous(Strategy):
     name = "rendezvous"
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
         return rank(key, fleet.accepting)[0] if fleet.accepting else fleet.refusal()
-
-    def on_server_event(self, server: Server, event: ServerEvent) -> None:
-        """Nothing is kept."""
 
 
 def rank(key: str, servers: Sequence[Server]) -> list[Server]:

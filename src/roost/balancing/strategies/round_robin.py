@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import threading
+from typing import Self
 
 from roost.balancing.server import Fleet, Refusal, Server
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import ServerEvent, Strategy
 
 
-class RoundRobin:
-    """Each turn everybody gains its weight; the richest is chosen and pays the total. Safe for threads."""
+class RoundRobin(Strategy):
+    """Each turn everybody gains its weight; the richest is chosen and pays the total."""
 
     name = "round_robin"
 
     def __init__(self) -> None:
+        super().__init__()
         self._credit: dict[str, int] = {}
-        self._lock = threading.Lock()
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
         servers = fleet.accepting
@@ -32,3 +32,10 @@ class RoundRobin:
         if event == "removed":
             with self._lock:
                 self._credit.pop(server.server_id, None)
+        super().on_server_event(server, event)
+
+    def rehearsal(self) -> Self:
+        rehearsal = super().rehearsal()
+        with self._lock:
+            rehearsal._credit = dict(self._credit)
+        return rehearsal

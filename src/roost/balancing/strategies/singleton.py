@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from roost.balancing.server import Fleet, Refusal, Server
-from roost.balancing.strategies import ServerEvent
+from roost.balancing.strategies import Strategy
 
 
-class Singleton:
+class Singleton(Strategy):
     name = "singleton"
 
     def __init__(self) -> None:
+        super().__init__()
         self._current = ""
 
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
@@ -20,6 +21,3 @@ class Singleton:
             return fleet.refusal()
         self._current = fleet.accepting[0].server_id
         return fleet.accepting[0]
-
-    def on_server_event(self, server: Server, event: ServerEvent) -> None:
-        """It is found out when it is chosen next."""

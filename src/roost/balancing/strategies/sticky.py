@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from roost.balancing.ports import Binding, Unbound
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.least_connections import LeastConnections
 
 
-class Sticky:
+class Sticky(Strategy):
     """A bound user stays also on a server that takes no new ones; only one that is gone lets go of it."""
 
     name = "sticky"
 
     def __init__(self, binding: Binding | None = None, otherwise: Strategy | None = None) -> None:
+        super().__init__()
         self._binding = binding or Unbound()
         self._otherwise = otherwise or LeastConnections()
 
@@ -24,3 +27,9 @@ class Sticky:
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         self._otherwise.on_server_event(server, event)
+        super().on_server_event(server, event)
+
+    def rehearsal(self) -> Self:
+        rehearsal = super().rehearsal()
+        rehearsal._otherwise = self._otherwise.rehearsal()
+        return rehearsal

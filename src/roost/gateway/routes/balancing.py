@@ -15,7 +15,6 @@ from roost.api.balancing import (
     SelectedList,
     SelectInput,
 )
-from roost.app import Platform
 from roost.balancing import STRATEGIES, ConsistentHash, LoadBalancer, Refusal
 from roost.balancing.ring import check_node
 from roost.core.errors import InvalidInput
@@ -45,66 +44,66 @@ class ExplainQuery(Message):
     strategy: str = "consistent_hash"
 
 
-def balancing_routes(platform: Platform) -> list[Route]:
-    async def balancer_of(type_: str, group: str, strategy: str = "consistent_hash") -> LoadBalancer:
-        if strategy not in STRATEGIES:
-            raise InvalidInput(f"no strategy {strategy[:40]!r}", hint=f"strategies: {', '.join(STRATEGIES)}")
-        return await platform.balancers.of(type_, group, strategy)
+async def select_server(request: Request) -> Selected:
+    query: SelectQuery = request.query
+    balancer = await _balancer_of(request, query.type, query.group, query.strategy)
+    selected = _select(balancer, query.key)
+    if query.n:
+        selected.candidates = _table(balancer).get_nodes(query.key, min(query.n, MAX_CANDIDATES))
+    return selected
 
-    async def select_server(request: Request) -> Selected:
-        query: SelectQuery = request.query
-        balancer = await balancer_of(query.type, query.group, query.strategy)
-        selected = _select(balancer, query.key)
-        if query.n:
-            selected.candidates = _table(balancer).get_nodes(query.key, min(query.n, MAX_CANDIDATES))
-        return selected
 
-    async def select_servers(request: Request) -> SelectedList:
-        given: SelectInput = request.body
-        if len(given.keys) > MAX_KEYS:
-            raise InvalidInput(f"{len(given.keys)} keys at once, at most {MAX_KEYS} are allowed")
-        balancer = await balancer_of(given.type, given.group, given.strategy)
-        return SelectedList([_select(balancer, key) for key in given.keys])
+async def select_servers(request: Request) -> SelectedList:
+    given: SelectInput = request.body
+    if len(given.keys) > MAX_KEYS:
+        raise InvalidInput(f"{len(given.keys)} keys at once, at most {MAX_KEYS} are allowed")
+    balancer = await _balancer_of(request, given.type, given.group, given.strategy)
+    return SelectedList([_select(balancer, key) for key in given.keys])
 
-    async def show_ring(request: Request) -> Ring:
-        query: PlaceQuery = request.query
-        balancer = await balancer_of(query.type, query.group)
-        shares = _table(balancer).shares()
-        return Ring(
-            [
-                RingNode(
-                    s.server_id, s.weight, round(shares.get(s.server_id, 0.0), 6), s.accepting, s.why_not
-                )
-                for s in sorted(balancer.all_servers, key=lambda s: s.server_id)
-            ]
-        )
 
-    async def preview_ring(request: Request) -> Preview:
-        given: PreviewInput = request.body
-        balancer = await balancer_of(given.type, given.group)
-        before = _table(balancer)
-        after = ConsistentHash(before.nodes)
-        try:
-            for server_id in given.remove:
-                if not after.remove_node(server_id):
-                    raise InvalidInput(f"there is no server {server_id[:40]!r} to remove")
-            for node in given.add:
-                check_node(node.server_id, node.weight)
-                after.add_node(node.server_id, node.weight)
-        except ValueError as error:
-            raise InvalidInput(str(error)) from None
-        moves = [
-            Move(source, target, round(share, 6)) for (source, target), share in before.diff(after).items()
+async def show_ring(request: Request) -> Ring:
+    query: PlaceQuery = request.query
+    balancer = await _balancer_of(request, query.type, query.group)
+    shares = _table(balancer).shares()
+    return Ring(
+        [
+            RingNode(s.server_id, s.weight, round(shares[s.server_id], 6), s.accepting, s.why_not)
+            for s in sorted(balancer.all_servers, key=lambda s: s.server_id)
         ]
-        moves.sort(key=lambda move: -move.share)
-        return Preview(round(sum(move.share for move in moves), 6), moves)
+    )
 
-    async def explain_selection(request: Request) -> Explained:
-        query: ExplainQuery = request.query
-        told = (await balancer_of(query.type, query.group, query.strategy)).explain(query.key)
-        considered = [Considered(server_id, why) for server_id, why in told.considered]
-        return Explained(told.key, told.strategy, told.chosen, told.refusal, considered)
 
+async def preview_ring(request: Request) -> Preview:
+    given: PreviewInput = request.body
+    balancer = await _balancer_of(request, given.type, given.group)
+    before = _table(balancer)
+    after = ConsistentHash(before.nodes)
+    try:
+        for server_id in given.remove:
+            if not after.remove_node(server_id):
+                raise InvalidInput(f"there is no server {server_id[:40]!r} to remove")
+        for node in given.add:
+            check_node(node.server_id, node.weight)
+            after.add_node(node.server_id, node.weight)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
+    moves = [Move(source, target, round(share, 6)) for (source, target), share in before.diff(after).items()]
+    moves.sort(key=lambda move: -move.share)
+    return Preview(round(sum(move.share for move in moves), 6), moves)
+
+
+async def explain_selection(request: Request) -> Explained:
+    query: ExplainQuery = request.query
+    told = (await _balancer_of(request, query.type, query.group, query.strategy)).explain(query.key)
+    considered = [Considered(server_id, why) for server_id, why in told.considered]
+    return Explained(told.key, told.strategy, told.chosen, told.refusal, considered)
+
+
+def balancing_routes() -> list[Route]:
+    return [*_selection_routes(), *_ring_routes()]
+
+
+def _selection_routes() -> list[Route]:
     return [
         Route(
             "GET",
@@ -124,6 +123,11 @@ def balancing_routes(platform: Platform) -> list[Route]:
             body=SelectInput,
             reply=SelectedList,
         ),
+    ]
+
+
+def _ring_routes() -> list[Route]:
+    return [
         Route(
             "GET",
             "/lb/v1/ring",
@@ -152,6 +156,14 @@ def balancing_routes(platform: Platform) -> list[Route]:
             reply=Explained,
         ),
     ]
+
+
+async def _balancer_of(
+    request: Request, type_: str, group: str, strategy: str = "consistent_hash"
+) -> LoadBalancer:
+    if strategy not in STRATEGIES:
+        raise InvalidInput(f"no strategy {strategy[:40]!r}", hint=f"strategies: {', '.join(STRATEGIES)}")
+    return await request.platform.balancers.of(type_, group, strategy)
 
 
 def _select(balancer: LoadBalancer, key: str) -> Selected:

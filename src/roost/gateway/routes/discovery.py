@@ -28,6 +28,8 @@ from roost.gateway.stream import Event, stream
 from roost.settings import parse_networks
 
 JSON = "application/json"
+INSTANCES = "/sd/v1/instances"
+INSTANCE = f"{INSTANCES}/{{id}}"
 
 
 class ListQuery(Message):
@@ -50,64 +52,72 @@ class RemoveQuery(Message):
     cause: Literal["terminated", "removed"] = "terminated"
 
 
-def discovery_routes(platform: Platform) -> list[Route]:
-    """The routes of document 003, and what grew around them."""
-    discovery, prober = platform.discovery, platform.prober
-    lists = ListCache(discovery)
-    proxies = parse_networks(platform.settings.gateway.trusted_proxies)
+class _Handlers:
+    """What answers each route; the cached lists are theirs in common."""
 
-    async def register_instance(request: Request) -> Registered:
+    def __init__(self, platform: Platform) -> None:
+        self._discovery, self._prober = platform.discovery, platform.prober
+        self._lists = ListCache(platform.discovery)
+        self._proxies = parse_networks(platform.settings.gateway.trusted_proxies)
+
+    async def register_instance(self, request: Request) -> Registered:
         given: RegisterInput = request.body
         if not given.public_ip:
-            given.public_ip = client_ip(request.http, proxies)
-        registered = await discovery.register(given)
-        lists.forget()
+            given.public_ip = client_ip(request.http, self._proxies)
+        registered = await self._discovery.register(given)
+        self._lists.forget()
         return registered
 
-    async def heartbeat(request: Request) -> BeatReply:
-        return await discovery.heartbeat(request.path["id"], request.body)
+    async def heartbeat(self, request: Request) -> BeatReply:
+        return await self._discovery.heartbeat(request.path["id"], request.body)
 
-    async def list_instances(request: Request) -> web.Response:
+    async def list_instances(self, request: Request) -> web.Response:
         query: ListQuery = request.query
         if not query.verify:
-            body = await lists.encoded(query.type, query.group, query.label)
+            body = await self._lists.encoded(query.type, query.group, query.label)
             return web.Response(body=body, content_type=JSON)
-        found = await discovery.discover(query.type, query.group, query.label)
-        await prober.verify(found.instances)
+        found = await self._discovery.discover(query.type, query.group, query.label)
+        await self._prober.verify(found.instances)
         return web.Response(body=msgspec.json.encode(found), content_type=JSON)
 
-    async def get_instance(request: Request) -> InstanceDetail:
-        return await discovery.get(request.path["id"])
+    async def get_instance(self, request: Request) -> InstanceDetail:
+        return await self._discovery.get(request.path["id"])
 
-    async def remove_instance(request: Request) -> None:
+    async def remove_instance(self, request: Request) -> None:
         q: RemoveQuery = request.query
-        await discovery.remove(request.path["id"], q.type, q.group, life=q.life, cause=q.cause)
-        lists.forget()
+        await self._discovery.remove(request.path["id"], q.type, q.group, life=q.life, cause=q.cause)
+        self._lists.forget()
 
-    async def override_instance(request: Request) -> InstanceDetail:
-        await discovery.override(request.path["id"], request.body)
-        lists.forget()
-        return await discovery.get(request.path["id"])
+    async def override_instance(self, request: Request) -> InstanceDetail:
+        await self._discovery.override(request.path["id"], request.body)
+        self._lists.forget()
+        return await self._discovery.get(request.path["id"])
 
-    async def watch_instances(request: Request) -> web.StreamResponse:
+    async def watch_instances(self, request: Request) -> web.StreamResponse:
         query: WatchQuery = request.query
         after = _mark(request.http.headers.get("Last-Event-ID", ""))
 
         async def events() -> AsyncIterator[Event]:
-            async for change in discovery.watch(query.type, query.group, query.label, after):
+            async for change in self._discovery.watch(query.type, query.group, query.label, after):
                 yield Event(
                     f"{change.revision}-{change.revision_at}", change.event, msgspec.json.encode(change)
                 )
 
         return await stream(request.http, events(), request.request_id)
 
-    refused = (e.UnknownInstance, e.RemovedInstance, e.FencedInstance)
-    instances = "/sd/v1/instances"
+
+def discovery_routes(platform: Platform) -> list[Route]:
+    """The routes of document 003, and what grew around them."""
+    on = _Handlers(platform)
+    return [*_lease_routes(on), *_lookup_routes(on), *_order_routes(on), _watch_route(on)]
+
+
+def _lease_routes(on: _Handlers) -> list[Route]:
     return [
         Route(
             "POST",
-            instances,
-            register_instance,
+            INSTANCES,
+            on.register_instance,
             "Register an instance",
             scope="register",
             body=RegisterInput,
@@ -117,18 +127,23 @@ def discovery_routes(platform: Platform) -> list[Route]:
         ),
         Route(
             "POST",
-            f"{instances}/{{id}}/heartbeat",
-            heartbeat,
+            f"{INSTANCE}/heartbeat",
+            on.heartbeat,
             "Renew the lease; OK or DRAIN",
             scope="register",
             body=Beat,
             reply=BeatReply,
-            errors=refused,
+            errors=(e.UnknownInstance, e.RemovedInstance, e.FencedInstance),
         ),
+    ]
+
+
+def _lookup_routes(on: _Handlers) -> list[Route]:
+    return [
         Route(
             "GET",
-            instances,
-            list_instances,
+            INSTANCES,
+            on.list_instances,
             "Live instances; verify=true also probes them",
             scope="read",
             query=ListQuery,
@@ -136,17 +151,22 @@ def discovery_routes(platform: Platform) -> list[Route]:
         ),
         Route(
             "GET",
-            f"{instances}/{{id}}",
-            get_instance,
+            INSTANCE,
+            on.get_instance,
             "One instance, living or gone, with its history",
             scope="read",
             reply=InstanceDetail,
             errors=(e.UnknownInstance,),
         ),
+    ]
+
+
+def _order_routes(on: _Handlers) -> list[Route]:
+    return [
         Route(
             "DELETE",
-            f"{instances}/{{id}}",
-            remove_instance,
+            INSTANCE,
+            on.remove_instance,
             "Take an instance out; it does not come back by itself",
             scope="register",
             query=RemoveQuery,
@@ -155,24 +175,27 @@ def discovery_routes(platform: Platform) -> list[Route]:
         ),
         Route(
             "PUT",
-            f"{instances}/{{id}}/override",
-            override_instance,
+            f"{INSTANCE}/override",
+            on.override_instance,
             "Order: drain, out of service, weight; an empty order lifts it",
             scope="admin",
             body=Order,
             reply=InstanceDetail,
             errors=(e.UnknownInstance,),
         ),
-        Route(
-            "GET",
-            "/sd/v1/watch",
-            watch_instances,
-            "Every change as server-sent events; Last-Event-ID goes on",
-            scope="read",
-            query=WatchQuery,
-            content_type="text/event-stream",
-        ),
     ]
+
+
+def _watch_route(on: _Handlers) -> Route:
+    return Route(
+        "GET",
+        "/sd/v1/watch",
+        on.watch_instances,
+        "Every change as server-sent events; Last-Event-ID goes on",
+        scope="read",
+        query=WatchQuery,
+        content_type="text/event-stream",
+    )
 
 
 def _mark(text: str) -> Mark | None:
