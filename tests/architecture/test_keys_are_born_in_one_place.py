@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from roost.core.ids import Scope
-from roost.store.keys import CATALOGUE, Key, Keys, SdPart, glossary
+from roost.store.keys import CATALOGUE, Key, Keys, QueuePart, SdPart, glossary
 from tests.architecture.source import ROOT, Module, modules, parse_module
 
 BIRTHPLACE = "roost.store.keys"
@@ -62,6 +62,8 @@ MAKERS: dict[str, Callable[[Keys], list[Key]]] = {
     "feed": lambda keys: [keys.feed(Scope("scope"))],
     "bell": lambda keys: [keys.bell(Scope("scope"))],
     "sd": lambda keys: [keys.sd(part) for part in get_args(SdPart)],
+    "queue": lambda keys: [keys.queue(Scope("world"), part) for part in get_args(QueuePart)],
+    "server_status": lambda keys: [keys.server_status()],
 }
 """Every method of `Keys`, and all keys that it can make in the scope that the glossary names."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Generic, TypeVar, get_args
+from typing import get_args
 
 from roost.store.keys import DISCOVERY, Key, Keys, SdPart
-from roost.store.scripts import Library, Script
+from roost.store.scripts import Bound, Library
 
 LUA = files("roost.discovery") / "lua"
 
@@ -121,46 +120,31 @@ class Left:
     pass
 
 
-Answer = TypeVar("Answer")
-
-
-class _Bound(Generic[Answer]):
-    """A script with the keys of discovery already in place."""
-
-    def __init__(self, script: Script[Answer], keys: dict[str, Key]) -> None:
-        self._script = script
-        self._keys = {parameter.name: keys[parameter.name] for parameter in script.contract.keys}
-
-    def __call__(self, **args: Any) -> Coroutine[Any, Any, Answer]:
-        named: dict[str, Any] = {**self._keys, **args}
-        return self._script(**named)
-
-
 class DiscoveryScripts:
     """Every script of discovery; what each does is said in its Lua file."""
 
     def __init__(self, library: Library, keys: Keys) -> None:
-        sd = {part: keys.sd(part) for part in get_args(SdPart)}
+        sd: dict[str, Key] = {part: keys.sd(part) for part in get_args(SdPart)}
         sd |= {"feed": keys.feed(DISCOVERY), "bell": keys.bell(DISCOVERY)}
-        self.register: _Bound[Registered | Taken | Removed | Fenced] = _Bound(
+        self.register: Bound[Registered | Taken | Removed | Fenced] = Bound(
             library.script("register", Registered, Taken, Removed, Fenced, folder=LUA), sd
         )
-        self.heartbeat: _Bound[Ok | Drain | Unknown | Removed | Fenced] = _Bound(
+        self.heartbeat: Bound[Ok | Drain | Unknown | Removed | Fenced] = Bound(
             library.script("heartbeat", Ok, Drain, Unknown, Removed, Fenced, folder=LUA), sd
         )
-        self.remove: _Bound[Left | Unknown | Fenced] = _Bound(
+        self.remove: Bound[Left | Unknown | Fenced] = Bound(
             library.script("remove", Left, Unknown, Fenced, folder=LUA), sd
         )
-        self.sweep: _Bound[Swept] = _Bound(library.script("sweep", Swept, folder=LUA), sd)
-        self.bury: _Bound[Buried | Alive] = _Bound(library.script("bury", Buried, Alive, folder=LUA), sd)
-        self.override: _Bound[Ordered | Unknown] = _Bound(
+        self.sweep: Bound[Swept] = Bound(library.script("sweep", Swept, folder=LUA), sd)
+        self.bury: Bound[Buried | Alive] = Bound(library.script("bury", Buried, Alive, folder=LUA), sd)
+        self.override: Bound[Ordered | Unknown] = Bound(
             library.script("override", Ordered, Unknown, folder=LUA), sd
         )
-        self.snapshot: _Bound[Snapshot] = _Bound(library.script("snapshot", Snapshot, folder=LUA), sd)
-        self.get: _Bound[Found | Gone | Unknown] = _Bound(
+        self.snapshot: Bound[Snapshot] = Bound(library.script("snapshot", Snapshot, folder=LUA), sd)
+        self.get: Bound[Found | Gone | Unknown] = Bound(
             library.script("get", Found, Gone, Unknown, folder=LUA), sd
         )
-        self.vote: _Bound[Voted] = _Bound(library.script("vote", Voted, folder=LUA), sd)
-        self.repair: _Bound[Repaired] = _Bound(library.script("repair", Repaired, folder=LUA), sd)
-        self.repair_place: _Bound[Repaired] = _Bound(library.script("repair_place", Repaired, folder=LUA), sd)
-        self.forget: _Bound[Forgotten] = _Bound(library.script("forget", Forgotten, folder=LUA), sd)
+        self.vote: Bound[Voted] = Bound(library.script("vote", Voted, folder=LUA), sd)
+        self.repair: Bound[Repaired] = Bound(library.script("repair", Repaired, folder=LUA), sd)
+        self.repair_place: Bound[Repaired] = Bound(library.script("repair_place", Repaired, folder=LUA), sd)
+        self.forget: Bound[Forgotten] = Bound(library.script("forget", Forgotten, folder=LUA), sd)

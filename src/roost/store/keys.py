@@ -28,6 +28,8 @@ SdPart = Literal[
     "beats",
     "history",
 ]
+QueuePart = Literal["world", "servers", "offers", "grace", "waiting", "away", "people", "granted", "inside"]
+QUEUE_PREFIXES = ("people", "granted", "inside")
 SD_PREFIXES = ("records", "beats", "history")
 KeyType = Literal["string", "hash", "set", "zset", "stream", "list", "channel"]
 
@@ -130,6 +132,63 @@ CATALOGUE = (
         "sd",
         "The last 32 things that happened to it; kept a day after its end",
     ),
+    KeyFamily(
+        "queue:world:{world}",
+        "hash",
+        "world",
+        "Numbers, mode, message and lease clock of a waiting room; the last place issued; the leader's fence",
+    ),
+    KeyFamily(
+        "queue:servers:{world}",
+        "hash",
+        "world",
+        "The ledger: server id → life, capacity, people reported, consumes, report, doubt, url",
+        "`server:status`, which is exported for others to read",
+    ),
+    KeyFamily(
+        "queue:waiting:{world}<:class>",
+        "zset",
+        "world",
+        "userId → place in the order, a number that the store issues; the base class has no suffix",
+        "`queue:waiting`",
+    ),
+    KeyFamily(
+        "queue:away:{world}<:class>",
+        "zset",
+        "world",
+        "userId → place, of those who do not call just now; they keep it and block nobody",
+    ),
+    KeyFamily("queue:offers:{world}", "zset", "world", "userId → lease time at which the ticket ends"),
+    KeyFamily(
+        "queue:grace:{world}", "zset", "world", "userId → lease time until which a place inside is held"
+    ),
+    KeyFamily(
+        "queue:people:{world}:<userId>",
+        "hash",
+        "world",
+        "State, place, ticket, nickname, region, when the next call is due; expires 10 min after they left",
+        "`queue:waiting:meta:<userId>`, `queue:user-status:<userId>`",
+    ),
+    KeyFamily(
+        "queue:granted:{world}:<tid>",
+        "string",
+        "world",
+        "Who a ticket is for, JSON, for looking: only consume admits",
+        "`queue:granted:<ticketId>`",
+    ),
+    KeyFamily(
+        "queue:inside:{world}:<serverId>:<life>",
+        "set",
+        "world",
+        "userIds that this life of the server let in",
+    ),
+    KeyFamily(
+        "server:status",
+        "hash",
+        "",
+        "max_cap, current_users, region, version: written every 5 s for others, never read by us",
+        "`server:status`",
+    ),
 )
 
 
@@ -164,6 +223,13 @@ class Keys:
     def sd(self, part: SdPart) -> Key:
         """A key of discovery; those that end in a colon are prefixes."""
         return self._key(f"{self._sd_prefix}{part}:{_SD}{':' if part in SD_PREFIXES else ''}")
+
+    def queue(self, world: Scope, part: QueuePart) -> Key:
+        """A key of a world's waiting room; people, granted and inside are prefixes, so are the lines."""
+        return self._key(f"queue:{part}:{_tag(world)}{':' if part in QUEUE_PREFIXES else ''}")
+
+    def server_status(self) -> Key:
+        return self._key("server:status")
 
     def _key(self, rest: str) -> Key:
         return Key((self._prefix + rest).encode())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -111,6 +111,17 @@ class Script(Generic[Answer]):
         if missing or unknown:
             raise TypeError(f"{self.contract.name}: missing {sorted(missing)}, unknown {sorted(unknown)}")
         return {"now": "", **named}
+
+
+class Bound(Generic[Answer]):
+    """A script with the keys of its scope already in place."""
+
+    def __init__(self, script: Script[Answer], keys: Mapping[str, bytes]) -> None:
+        self._script = script
+        self._keys = {parameter.name: keys[parameter.name] for parameter in script.contract.keys}
+
+    def __call__(self, **args: Any) -> Coroutine[Any, Any, Answer]:
+        return self._script(**{**self._keys, **args})
 
 
 class Library:

@@ -1,0 +1,1 @@
+"""Who waits, and who may enter now."""

@@ -1,0 +1,126 @@
+#!lua
+-- One tick of a world: time passes, what has ended is taken back, and tickets go to the heads of the lines.
+--
+-- The budget is computed here, where it is spent: a tick that is repeated, doubled or run by two leaders finds no
+-- room and issues nothing. Heads that are late for the call they were told to make are put aside, keep their
+-- place, and block nobody. The lines take turns by their weights; a weight of 0 goes before all others.
+--
+-- KEYS
+--   world     hash     numbers, mode and lease clock of the world
+--   servers   hash     server id → its row in the ledger
+--   offers    zset     user → lease time at which the ticket ends
+--   grace     zset     user → lease time until which a place inside is held
+--   feed      stream   what happens in the world
+--   bell      channel  rings when the feed has grown
+--   waiting*  zset     per class: user → place in the order
+--   away*     zset     per class: user → place, of those who are not there just now
+--   people*   hash     per user: state and what else is known
+--   granted*  string   per ticket id: who it is for, JSON
+-- ARGV
+--   epoch        int     of the leader; an older one than was seen is refused
+--   max_step_ms  int     the most that this look may add to the lease clock
+--   ticket_ms    int     how long a ticket lasts
+--   late_ms      int     how much later than told a call may come
+--   gone_ms      int     how late a call may come before the place is lost
+--   forfeit      int     no-shows that cost the place; 0: none does
+--   reap         int     bound: tickets and held places taken back in one tick
+--   looks        int     bound: people looked at in one line
+--   lines        string  line and weight of every class: `:vip=1 =3`
+--   now          int     test override of the server's clock in µs; empty outside tests
+--   tids...      string  ids for the tickets; bound: at most so many are issued
+-- REPLY
+--   TICKED issued:int expired:int gone:int waiting:int room:int more:int   what was done; how many wait; how many more could enter; whether heads were left unseen
+--   DEPOSED epoch:int                                                      another leader has ticked since
+
+-- @include now_us
+-- @include lease_clock
+-- @include world_open
+-- @include world_room
+-- @include server_record
+-- @include person_left
+-- @include person_offer
+-- @include person_return
+-- @include line_heads
+-- @include line_sweep
+-- @include line_pace
+
+local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local waiting, away, people, granted = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local epoch, max_step_ms, ticket_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local late_ms, gone_ms, forfeit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local reap, looks, weights = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local now = now_us(ARGV[10])
+
+local fence = tonumber(redis.call('HGET', world, 'fence') or '0')
+if epoch < fence then
+  return { 'DEPOSED', fence }
+end
+redis.call('HSET', world, 'fence', epoch)
+world_open(world, now)
+local clock = lease_clock(world, now, max_step_ms)
+
+local ended = redis.call('ZRANGEBYSCORE', offers, '-inf', clock, 'LIMIT', 0, reap)
+for _, user in ipairs(ended) do
+  person_return(world, offers, granted, waiting, people .. user, user, forfeit)
+end
+for _, user in ipairs(redis.call('ZRANGEBYSCORE', grace, '-inf', clock, 'LIMIT', 0, reap)) do
+  redis.call('ZREM', grace, user)
+  person_left(people .. user, 'dropped')
+end
+
+local room = world_room(world, offers, grace, clock)
+local wanted = math.min(room, #ARGV - 10)
+local lines, total, gone, length, more = {}, 0, 0, 0, 0
+for suffix, weight in string.gmatch(weights, '([^ =]*)=(%d+)') do
+  local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms)
+  gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, looks / 4, clock, late_ms, gone_ms)
+  lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1,
+    credit = tonumber(redis.call('HGET', world, 'credit' .. suffix) or '0') }
+  total = total + weight
+  more = math.max(more, unseen)
+end
+
+local issued = 0
+for _ = 1, wanted do
+  local turn
+  for _, line in ipairs(lines) do
+    if line.heads[line.at] then
+      line.credit = line.credit + line.weight
+      if line.weight == 0 then
+        turn = line
+        break
+      end
+      if not turn or line.credit > turn.credit then
+        turn = line
+      end
+    end
+  end
+  if not turn then
+    break
+  end
+  turn.credit = turn.credit - total
+  local user = turn.heads[turn.at]
+  turn.at = turn.at + 1
+  issued = issued + 1
+  redis.call('ZREM', waiting .. turn.suffix, user)
+  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, ARGV[10 + issued], ticket_ms)
+end
+for _, line in ipairs(lines) do
+  redis.call('HSET', world, 'credit' .. line.suffix, math.max(-total, math.min(total, line.credit)))
+  line_pace(world, line.suffix, line.at - 1, clock)
+  length = length + redis.call('ZCARD', waiting .. line.suffix)
+end
+
+-- The promise, counted anew from the rows: what was issued must fit, whatever the sums say.
+local cap, inside = 0, 0
+local rows = redis.call('HGETALL', servers)
+for at = 1, #rows, 2 do
+  local server = server_record(servers, rows[at])
+  cap, inside = cap + server.cap, inside + server.n + server.c - server.k
+end
+cap = math.min(cap, tonumber(redis.call('HGET', world, 'limit') or cap))
+local over = inside + redis.call('ZCARD', offers) + redis.call('ZCARD', grace) - cap
+if issued > 0 and over > 0 then
+  redis.call('HINCRBY', world, 'overadmit', math.min(issued, over))
+end
+return { 'TICKED', issued, #ended, gone, length, room - issued, more }

@@ -1,0 +1,75 @@
+#!lua
+-- Let the holder of a ticket into a game server: the one place where somebody gets inside.
+--
+-- The ticket, the seat it held and the server's count move in one step. A repeated call of the same connection gets
+-- the same answer. A full server refuses at the door: the ticket stays valid for another one, and if it runs out
+-- that is no no-show.
+--
+-- KEYS
+--   world     hash     numbers, mode and lease clock of the world
+--   servers   hash     server id → its row in the ledger
+--   offers    zset     user → lease time at which the ticket ends
+--   people*   hash     per user: state and what else is known
+--   granted*  string   per ticket id: who it is for, JSON
+--   inside*   set      per server and life: users that it let in
+-- ARGV
+--   user    string  user id that the ticket names
+--   tid     string  id of the ticket
+--   server  string  server id
+--   life    string  the life of the server in discovery
+--   conn    string  which connection; the same on a retry
+--   now     int     test override of the server's clock in µs; empty outside tests
+-- REPLY
+--   ADMITTED number:int nickname:string region:string left_ms:int   is inside; the how manieth consume of this server, and what was left of the ticket
+--   USED                                                            the ticket was consumed before
+--   EXPIRED                                                         the ticket has ended
+--   UNKNOWN                                                         no such ticket
+--   SERVER_FULL                                                     this server takes nobody more
+--   SERVER_UNKNOWN                                                  this life of the server has not reported yet
+-- FLAGS idempotent
+
+-- @include now_us
+-- @include server_record
+-- @include server_keep
+
+local world, servers, offers, people, granted, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local user, tid, id, life, conn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local now = now_us(ARGV[6])
+
+local person = redis.call('HMGET', people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region')
+local nickname, region = person[8] or user, person[9] or ''
+if person[2] ~= tid then
+  return { 'UNKNOWN' }
+end
+if person[1] == 'inside' then
+  if person[4] == id and person[5] == life and person[6] == conn then
+    return { 'ADMITTED', person[7], nickname, region, 0 }
+  end
+  return { 'USED' }
+end
+if person[1] ~= 'offered' then
+  return { 'USED' }
+end
+local left_ms = person[3] - (redis.call('HGET', world, 'clock_ms') or 0)
+if left_ms <= 0 then
+  return { 'EXPIRED' }
+end
+local server = server_record(servers, id)
+if not server or server.life ~= life then
+  return { 'SERVER_UNKNOWN' }
+end
+if server.n + server.c - server.k >= server.cap then
+  redis.call('HSET', people .. user, 'spared', 1)
+  return { 'SERVER_FULL' }
+end
+local was = server_record(servers, id)
+server.c = server.c + 1
+server_keep(world, servers, id, was, server)
+redis.call('ZREM', offers, user)
+redis.call('DEL', granted .. tid)
+redis.call('SADD', inside .. id .. ':' .. life, user)
+redis.call('HSET', people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', server.c)
+redis.call('HDEL', people .. user, 'exp', 'due', 'shown', 'missed', 'spared')
+redis.call('HINCRBY', world, 'consumed', 1)
+redis.call('HINCRBY', world, 'ticket_left_ms', left_ms)
+return { 'ADMITTED', server.c, nickname, region, left_ms }

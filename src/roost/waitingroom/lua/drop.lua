@@ -1,0 +1,41 @@
+#!lua
+-- A server has ended: its capacity, its people and its gap leave the ledger together.
+--
+-- Called until nobody remains: the people that it had let in are found out one part after the other, and stand where
+-- they stood if they come back within ten minutes. A later life of the server stays.
+--
+-- KEYS
+--   world     hash     numbers, mode and lease clock of the world
+--   servers   hash     server id → its row in the ledger
+--   people*   hash     per user: state and what else is known
+--   inside*   set      per server and life: users that it let in
+-- ARGV
+--   server  string  server id
+--   life    string  the life that ended
+--   cause   string  crash, or clean
+--   count   int     bound: people seen to in one call
+--   now     int     test override of the server's clock in µs; empty outside tests
+-- REPLY
+--   DROPPED remaining:int   how many people are still to be seen to
+-- FLAGS idempotent
+
+-- @include now_us
+-- @include server_record
+-- @include server_keep
+-- @include person_left
+
+local world, servers, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, life, cause, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local now = now_us(ARGV[5])
+
+local was = server_record(servers, id)
+if was and was.life == life then
+  server_keep(world, servers, id, was, nil)
+end
+for _, user in ipairs(redis.call('SPOP', inside .. id .. ':' .. life, count)) do
+  local person = redis.call('HMGET', people .. user, 'state', 'server', 'life')
+  if person[1] == 'inside' and person[2] == id and person[3] == life then
+    person_left(people .. user, cause)
+  end
+end
+return { 'DROPPED', redis.call('SCARD', inside .. id .. ':' .. life) }

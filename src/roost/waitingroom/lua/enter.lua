@@ -1,0 +1,140 @@
+#!lua
+-- Give a person a place in the line of a world, or tell them what they have already.
+--
+-- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
+-- once. Whoever dropped out of a game and is still held a place gets a ticket for it at once; whoever a crash threw
+-- out stands where they stood. A receipt restores a place that the store has lost: of a world that was wiped, while
+-- the new one is young; of this world, if the store forgot having issued that number.
+--
+-- KEYS
+--   world     hash     numbers, mode and lease clock of the world
+--   servers   hash     server id → its row in the ledger
+--   offers    zset     user → lease time at which the ticket ends
+--   grace     zset     user → lease time until which a place inside is held
+--   feed      stream   what happens in the world
+--   bell      channel  rings when the feed has grown
+--   waiting*  zset     per class: user → place in the order
+--   away*     zset     per class: user → place, of those who are not there just now
+--   people*   hash     per user: state and what else is known
+--   granted*  string   per ticket id: who it is for, JSON
+-- ARGV
+--   user          string  user id
+--   nickname      string  name to show; empty: the user id
+--   region        string  where from; may be empty
+--   line          string  empty for the base class, else a colon and the class
+--   tid           string  id of the ticket, if one is issued at once
+--   ticket_ms     int     how long a ticket lasts
+--   most_waiting  int     the longest that the line may be
+--   receipt_seq   string  the place that a receipt proves; empty: none was shown
+--   receipt_born  string  birth of the world that gave the receipt
+--   rebuild_ms    int     how long a young world honours receipts of the one before it, and waits for more
+--   period_ms     int     rate limit: time between two calls of one person; 0: none
+--   burst         int     calls at once
+--   now           int     test override of the server's clock in µs; empty outside tests
+--   lines...      string  the line of every class; bound: as many as there are classes
+-- REPLY
+--   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int   in the line
+--   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
+--   INSIDE server:string                                                                 is in the game
+--   LIMITED retry_ms:int                                                                 asks too often
+--   CLOSED mode:string                                                                   takes nobody new
+--   FULL waiting:int                                                                     the line is as long as it may be
+-- FLAGS idempotent
+
+-- @include now_us
+-- @include gcra
+-- @include world_open
+-- @include world_room
+-- @include person_offer
+-- @include person_return
+-- @include person_place
+-- @include person_is_inside
+
+local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local waiting, away, people, granted = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local user, nickname, region, line = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local tid, ticket_ms, most_waiting = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local receipt_seq, receipt_born, rebuild_ms = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
+local period_ms, burst = tonumber(ARGV[11]), tonumber(ARGV[12])
+local now = now_us(ARGV[13])
+
+local clock, born = world_open(world, now)
+local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause')
+local state = person[1]
+if state then
+  local retry_ms = gcra(people .. user, now, period_ms, burst)
+  if retry_ms > 0 then
+    return { 'LIMITED', retry_ms }
+  end
+end
+if state == 'offered' then
+  local kept = redis.call('HMGET', people .. user, 'tid', 'exp')
+  if clock < tonumber(kept[2]) then
+    return { 'OFFERED', person[2], kept[1], kept[2] - clock }
+  end
+  person_return(world, offers, granted, waiting, people .. user, user, 0)
+  state = 'waiting'
+end
+if state == 'waiting' or state == 'away' then
+  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, clock)) }
+end
+if state == 'inside' and person_is_inside(servers, people .. user) then
+  return { 'INSIDE', redis.call('HGET', people .. user, 'server') }
+end
+if state == 'grace' and redis.call('ZREM', grace, user) == 1 then
+  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
+  return { 'OFFERED', person[2], tid, ticket_ms }
+end
+
+local mode = redis.call('HGET', world, 'mode') or 'auto'
+if mode == 'closing' then
+  return { 'CLOSED', mode }
+end
+local length = 0
+for at = 14, #ARGV do
+  length = length + redis.call('ZCARD', waiting .. ARGV[at])
+end
+local room = world_room(world, offers, grace, clock)
+if mode == 'off' and room < 1 then
+  return { 'CLOSED', mode }
+end
+if length >= most_waiting then
+  return { 'FULL', length }
+end
+
+local seq
+local last = tonumber(redis.call('HGET', world, 'seq'))
+if state == 'left' and person[3] == 'crash' then
+  seq = person[2]
+elseif receipt_seq and receipt_born == born and receipt_seq > last then
+  seq = string.format('%.0f', receipt_seq)
+  redis.call('HSET', world, 'seq', seq)
+elseif receipt_seq and tonumber(receipt_born) < tonumber(born) and receipt_seq < tonumber(born) and clock < rebuild_ms then
+  seq = string.format('%.0f', receipt_seq)
+  redis.call('HSETNX', world, 'rebuild_until', string.format('%.0f', clock + rebuild_ms / 4))
+  room = world_room(world, offers, grace, clock)
+else
+  seq = string.format('%.0f', redis.call('HINCRBY', world, 'seq', 1))
+end
+redis.call('DEL', people .. user)
+redis.call('HSET', people .. user, 'state', 'waiting', 'seq', seq, 'at', string.format('%.0f', clock))
+if nickname ~= '' and nickname ~= user then
+  redis.call('HSET', people .. user, 'nick', nickname)
+end
+if region ~= '' then
+  redis.call('HSET', people .. user, 'region', region)
+end
+if line ~= '' then
+  redis.call('HSET', people .. user, 'line', line)
+end
+redis.call('HINCRBY', world, 'entries', 1)
+if mode ~= 'queue-all' and room > 0 and (length == 0 or mode == 'off') then
+  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
+  return { 'OFFERED', seq, tid, ticket_ms }
+end
+redis.call('ZADD', waiting .. line, seq, user)
+local place = person_place(world, waiting, away, people .. user, user, clock)
+if place[6] > 0 then
+  redis.call('HSET', people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
+end
+return { 'WAITING', unpack(place) }

@@ -1,0 +1,22 @@
+-- Issue a ticket: it counts against the capacity from now on, and only its consumption or its end frees it.
+-- @include feed_append
+local function person_offer(world, offers, granted, person, feed, bell, now, clock, user, tid, ticket_ms)
+  local kept = redis.call('HMGET', person, 'nick', 'seq', 'at', 'eta')
+  redis.call('HSET', person, 'state', 'offered', 'tid', tid, 'exp', string.format('%.0f', clock + ticket_ms))
+  redis.call('ZADD', offers, clock + ticket_ms, user)
+  redis.call('SET', granted .. tid, cjson.encode({ userId = user, nickname = kept[1] or user }),
+    'EX', math.ceil(ticket_ms / 1000))
+  redis.call('HINCRBY', world, 'issued', 1)
+  if redis.call('HEXISTS', world, 'rate') == 1 then
+    redis.call('HINCRBYFLOAT', world, 'tokens', -1)
+  end
+  if tonumber(kept[2]) > tonumber(redis.call('HGET', world, 'frontier') or '0') then
+    redis.call('HSET', world, 'frontier', kept[2])
+  end
+  if kept[4] then
+    redis.call('HINCRBY', world, 'eta_error_ms', math.floor(math.abs(clock - kept[3] - kept[4])))
+    redis.call('HINCRBY', world, 'eta_count', 1)
+    redis.call('HDEL', person, 'eta')
+  end
+  feed_append(feed, bell, 'promoted', now, 10000, { 'event', 'promoted', 'user', user, 'seq', kept[2] })
+end

@@ -1,0 +1,26 @@
+-- What a waiting person is told: seq, rank (1 is next, and never more than they saw before), how many before them
+-- are away, when to ask again, and how fast their line moves (thousandths of a person in a second, lately and
+-- longer). One who was away stands in the line again, at the old place. Marks them as there.
+local function person_place(world, waiting, away, person, user, clock)
+  local kept = redis.call('HMGET', person, 'seq', 'line', 'state', 'shown')
+  local seq, line = kept[1], kept[2] or ''
+  local was_away = kept[3] == 'away' and 1 or 0
+  if was_away == 1 then
+    redis.call('ZREM', away .. line, user)
+    redis.call('ZADD', waiting .. line, seq, user)
+    redis.call('HSET', person, 'state', 'waiting')
+  end
+  local rank = redis.call('ZRANK', waiting .. line, user) + 1
+  local pace = redis.call('HMGET', world, 'fast' .. line, 'slow' .. line)
+  local fast = tonumber(pace[1] or '0')
+  local poll_ms = 30000
+  if rank <= 100 then
+    poll_ms = 2000
+  elseif fast > 0 then
+    poll_ms = math.min(30000, math.max(2000, math.floor(rank * 100000 / fast)))
+  end
+  local shown = math.min(rank, tonumber(kept[4] or rank))
+  redis.call('HSET', person, 'due', string.format('%.0f', clock + poll_ms), 'shown', shown)
+  local away_ahead = redis.call('ZCOUNT', away .. line, '-inf', '(' .. seq)
+  return { seq, shown, away_ahead, was_away, poll_ms, fast, tonumber(pace[2] or '0') }
+end

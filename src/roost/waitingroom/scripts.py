@@ -1,0 +1,213 @@
+"""The store's side of a waiting room as typed functions: one per Lua file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import get_args
+
+from roost.core.ids import Scope
+from roost.store.keys import Key, Keys, QueuePart
+from roost.store.scripts import Bound, Library
+
+LUA = files("roost.waitingroom") / "lua"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    seq: int
+    rank: int
+    """1 is next."""
+    away_ahead: int
+    was_away: int
+    poll_ms: int
+    fast: int
+    """Thousandths of a person in a second, over the last minute."""
+    slow: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    seq: int
+    tid: str
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    retry_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    number: int
+    nickname: str
+    region: str
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFull:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUnknown:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    held_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotInside:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    numbers: list[str]
+    servers: list[str]
+    offers: int
+    held: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    issued: int
+    expired: int
+    gone: int
+    waiting: int
+    room: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deposed:
+    epoch: int
+
+
+Place = Waiting | Offered | Inside
+Entered = Waiting | Offered | Inside | Limited | Closed | Full
+Found = Waiting | Offered | Inside | Held | Limited | Nobody
+Consumed = Admitted | Used | Expired | Unknown | ServerFull | ServerUnknown
+
+
+class WorldScripts:
+    """Every script on one world; what each does is said in its Lua file."""
+
+    def __init__(self, library: Library, keys: Keys, world: Scope) -> None:
+        of: dict[str, Key] = {part: keys.queue(world, part) for part in get_args(QueuePart)}
+        of |= {"feed": keys.feed(world), "bell": keys.bell(world)}
+
+        self.enter: Bound[Entered] = Bound(
+            library.script("enter", Waiting, Offered, Inside, Limited, Closed, Full, folder=LUA), of
+        )
+        self.status: Bound[Found] = Bound(
+            library.script("status", Waiting, Offered, Inside, Held, Limited, Nobody, folder=LUA), of
+        )
+        self.touch: Bound[Touched] = Bound(library.script("touch", Touched, folder=LUA), of)
+        self.leave: Bound[Left | Nobody | Inside] = Bound(
+            library.script("leave", Left, Nobody, Inside, folder=LUA), of
+        )
+        self.admit: Bound[Ticked | Deposed] = Bound(library.script("admit", Ticked, Deposed, folder=LUA), of)
+        self.consume: Bound[Consumed] = Bound(
+            library.script(
+                "consume", Admitted, Used, Expired, Unknown, ServerFull, ServerUnknown, folder=LUA
+            ),
+            of,
+        )
+        self.release: Bound[Released | NotInside] = Bound(
+            library.script("release", Released, NotInside, folder=LUA), of
+        )
+        self.report: Bound[Reported | Stale | Fenced] = Bound(
+            library.script("report", Reported, Stale, Fenced, folder=LUA), of
+        )
+        self.drop: Bound[Dropped] = Bound(library.script("drop", Dropped, folder=LUA), of)
+        self.mode: Bound[Governed | Conflict] = Bound(
+            library.script("mode", Governed, Conflict, folder=LUA), of
+        )
+        self.board: Bound[Board] = Bound(library.script("board", Board, folder=LUA), of)
