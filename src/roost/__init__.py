@@ -22,9 +22,12 @@ if TYPE_CHECKING:
         StoreRefused,
         StoreUnavailable,
     )
+    from roost.core.passes import sign_entry
+    from roost.core.signing import parse_keys
     from roost.discovery.health import HealthChecker
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
+    from roost.sdk.door import Door, Guest
     from roost.sdk.sync import SyncClient, connect_sync
     from roost.settings import Settings
 
@@ -34,6 +37,11 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "SyncClient",
     "connect",
     "connect_sync",
+    # the waiting room
+    "Door",
+    "Guest",
+    "parse_keys",
+    "sign_entry",
     # choosing and judging servers
     "HealthChecker",
     "LoadBalancer",
@@ -54,6 +62,10 @@ __all__ = [  # noqa: RUF022 — grouped by subject
 ]
 
 _HOMES = {
+    "Door": "roost.sdk.door",
+    "Guest": "roost.sdk.door",
+    "parse_keys": "roost.core.signing",
+    "sign_entry": "roost.core.passes",
     "Client": "roost.sdk.client",
     "SyncClient": "roost.sdk.sync",
     "connect": "roost.sdk.connect",

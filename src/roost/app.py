@@ -28,6 +28,7 @@ from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.store.keys import Keys
 from roost.store.store import Store
+from roost.worlds import World, Worlds
 
 MAX_BALANCERS = 64
 STORE_AWAY_S = 5.0
@@ -75,6 +76,7 @@ class Platform:
     reaper: Reaper = field(init=False)
     checker: HealthChecker = field(init=False)
     balancers: Balancers = field(init=False)
+    worlds: Worlds = field(init=False)
     failover: Failover = field(init=False)
     notifier: Notifier = field(init=False)
     closing: bool = False
@@ -91,8 +93,8 @@ class Platform:
         self.checker.on_server_unhealthy(lambda server: self.alert("unhealthy", server, "is unhealthy"))
         self.checker.on_server_recovered(lambda server: self.alert("recovered", server, "has recovered"))
         binding: Holder = HoldsNothing()
-        waiting_room: Holder = HoldsNothing()
-        self.failover = Failover(self.discovery, (binding, waiting_room))
+        self.worlds = Worlds(self.store, self.settings)
+        self.failover = Failover(self.discovery, (binding, self.worlds))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background."""
@@ -104,7 +106,14 @@ class Platform:
             leader.lead(self.led(FAILOVER, self.failover.run)),
             self.notifier.run(),
             self._watch_store(),
+            *(world.presence.run() for world in self.worlds.all()),
+            *(self._manage(world) for world in self.worlds.all() if "manager" in self.roles),
         ]
+
+    async def _manage(self, world: World) -> None:
+        """Let people in, whenever this process leads the world."""
+        leader = self.store.leader(world.room.scope, "manager")
+        await leader.lead(self.led(world.room.scope, world.admitter.run))
 
     def alert(self, kind: AlertKind, subject: str, what: str) -> None:
         self.notifier.tell(Alert(kind, subject, f"{subject} {what}", time.time()))

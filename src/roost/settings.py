@@ -22,6 +22,7 @@ from roost.core.ids import check_id, check_name
 from roost.core.signing import parse_keys
 from roost.store.link import LinkOptions
 from roost.store.url import StoreUrl, parse_store_url
+from roost.waitingroom.rules import Policy, parse_classes, parse_worlds
 
 PROFILES = ("dev", "lan", "cloud")
 TTL_SECONDS = {"dev": 30.0, "lan": 15.0, "cloud": 30.0}
@@ -35,8 +36,10 @@ _NO_FOLDER = Path()
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _setting(default: Any, doc: str, *, secret: bool = False, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"doc": doc, "secret": secret, "choices": choices})
+def _setting(
+    default: Any, doc: str, *, secret: bool = False, choices: tuple[str, ...] = (), least: int = 1
+) -> Any:
+    return field(default=default, metadata={"doc": doc, "secret": secret, "choices": choices, "least": least})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,62 @@ class AlertSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueSettings:
+    worlds: str = _setting("main", "Worlds with a waiting room: main,eu-1.")
+    tick_ms: int = _setting(1000, "Time between two ticks, each of which lets people in.", least=50)
+    batch: int = _setting(100, "Most tickets in one tick.")
+    ticket_seconds: int = _setting(60, "How long a ticket can be used; after that its holder is next again.")
+    grace_seconds: int = _setting(
+        120, "How long a place inside is held for one whose connection dropped; 0: not at all.", least=0
+    )
+    late_seconds: int = _setting(8, "How much later than told a call may come before others go first.")
+    gone_seconds: int = _setting(300, "How late a call may come before the place is lost.")
+    forfeit_no_shows: int = _setting(
+        0, "Tickets that somebody may let expire before the place is lost; 0: any number.", least=0
+    )
+    max_waiting: int = _setting(
+        2_000_000, "Longest line of a world; whoever comes then is asked to come later."
+    )
+    classes: str = _setting(
+        "vip=1,base=3",
+        "Classes and their shares of the tickets while people of each wait; `staff=first` goes before all.",
+    )
+    rebuild_seconds: int = _setting(
+        120, "After a wiped store: how long receipts bring people back to their old order."
+    )
+    user_per_second: int = _setting(5, "Calls of one person in a second.")
+    user_burst: int = _setting(10, "Calls of one person at once.")
+    ip_per_second: int = _setting(50, "Calls from one address (IPv6: one /64) in a second, per gateway.")
+
+    def policy(self) -> Policy:
+        return Policy(
+            tick_ms=self.tick_ms,
+            batch=self.batch,
+            ticket_ms=self.ticket_seconds * 1000,
+            late_ms=self.late_seconds * 1000,
+            gone_ms=self.gone_seconds * 1000,
+            grace_ms=self.grace_seconds * 1000,
+            forfeit=self.forfeit_no_shows,
+            most_waiting=self.max_waiting,
+            rebuild_ms=self.rebuild_seconds * 1000,
+            period_ms=1000 // self.user_per_second,
+            burst=self.user_burst,
+            classes=parse_classes(self.classes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GameServerSettings:
+    host: str = _setting("127.0.0.1", "Address to listen on. Profile dev allows loopback only.")
+    port: int = _setting(8420, "Port for players; its metrics are on the port 1000 above.")
+    world: str = _setting("main", "World whose tickets it takes.")
+    capacity: int = _setting(100, "Players at once.")
+    public_url: str = _setting("", "Where players connect, ws:// or wss://. Empty: host and port.")
+    idle_seconds: int = _setting(120, "Silence after which a player is disconnected.")
+    idle_warning_seconds: int = _setting(30, "How long before that they are warned.")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     profile: str = _setting(
         "dev",
@@ -135,6 +194,8 @@ class Settings:
     discovery: DiscoverySettings = DiscoverySettings()
     embedded: EmbeddedSettings = EmbeddedSettings()
     alerts: AlertSettings = AlertSettings()
+    queue: QueueSettings = QueueSettings()
+    gameserver: GameServerSettings = GameServerSettings()
 
     @property
     def store_url(self) -> StoreUrl:
@@ -217,10 +278,13 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
         value, choices = value_of(settings, name), _metadata(name)["choices"]
         if choices and value not in choices:
             faults.append(f"{name} is {value!r}, must be one of {', '.join(choices)}")
-        if isinstance(value, int) and value < 1:
-            faults.append(f"{name} is {value}, must be at least 1")
-    if settings.gateway.port > 65535:
-        faults.append(f"gateway.port is {settings.gateway.port}, must be at most 65535")
+        if isinstance(value, int) and value < _metadata(name)["least"]:
+            faults.append(f"{name} is {value}, must be at least {_metadata(name)['least']}")
+    _checked(faults, "queue.worlds", parse_worlds, settings.queue.worlds)
+    _checked(faults, "queue.classes", parse_classes, settings.queue.classes)
+    for name in ("gateway.port", "gameserver.port"):
+        if value_of(settings, name) > 65535:
+            faults.append(f"{name} is {value_of(settings, name)}, must be at most 65535")
     if settings.is_dev() and not profile_is_explicit:
         faults += _dev_faults(settings, url)
     return faults
@@ -265,6 +329,8 @@ def _sections() -> dict[str, type[Any]]:
         "discovery": DiscoverySettings,
         "embedded": EmbeddedSettings,
         "alerts": AlertSettings,
+        "queue": QueueSettings,
+        "gameserver": GameServerSettings,
     }
 
 

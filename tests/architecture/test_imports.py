@@ -12,7 +12,7 @@ ADAPTERS = frozenset({"store", "wire", "db", "api"})
 CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes"})
 FRAME = frozenset({"settings", "logs"})
 BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME | {"alerts"}
-APP = BELOW_APP | {"app"}
+APP = BELOW_APP | {"app", "worlds"}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "version": frozenset(),
@@ -20,9 +20,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(ADAPTERS, GROUND),
     **dict.fromkeys(CAPABILITIES, GROUND | ADAPTERS),
     "alerts": GROUND,
-    "settings": GROUND | {"store", "alerts"},
+    "settings": GROUND | {"store", "alerts", "waitingroom"},
     "logs": GROUND,
-    "app": BELOW_APP,
+    "worlds": BELOW_APP,
+    "app": BELOW_APP | {"worlds"},
     "gateway": APP,
     "sdk": APP,
     "servers": APP | {"sdk"},

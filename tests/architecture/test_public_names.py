@@ -6,6 +6,8 @@ import roost
 
 EXPECTED = (
     "Client",
+    "Door",
+    "Guest",
     "HealthChecker",
     "LoadBalancer",
     "Mistake",
@@ -22,6 +24,8 @@ EXPECTED = (
     "connect",
     "connect_sync",
     "open_platform",
+    "parse_keys",
+    "sign_entry",
 )
 """Every public name, sorted; changes together with `roost.__all__`. Adding one is a promise."""
 

@@ -83,6 +83,20 @@ def gateway(
     running.run(running.gateway(settings, wait))
 
 
+@app.command(epilog="Example:  roost manager --store redis+sentinel://s1,s2,s3/main --profile lan")
+def manager(
+    store: Store = None,
+    data: Data = None,
+    profile: Profile = None,
+    config: Config = None,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for a store that is away.")] = 30.0,
+) -> None:
+    """Run one manager: it lets people in and sees to servers that ended; one of them leads at a time."""
+    from roost.cli import up as running
+
+    running.run(running.manager(_start(store=store, data=data, profile=profile, config=config), wait))
+
+
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     epilog="Example:  roost agent --type game --group kr-1 --health http:8080/health -- ./server args",

@@ -22,7 +22,7 @@ from roost.store.topology.embedded import make_private
 
 log = logging.getLogger("roost.up")
 
-ROLES = ("gateway",)
+ROLES = ("gateway", "manager")
 """The roles that `roost up` runs; `--without` leaves one out."""
 
 STORE_WAIT_S = 30.0
@@ -76,6 +76,16 @@ async def gateway(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
         stack.push_async_callback(runner.cleanup)
         host, port = listener.getsockname()[:2]
         print(f"roost gateway is up: http://{host}:{port}", flush=True)
+        await stop.wait()
+
+
+async def manager(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
+    """One manager on a store that others use too: the loops of whoever leads."""
+    stop = _stop_signal()
+    async with open_platform(settings, roles=("manager",), attach=True, wait_s=wait_s) as platform:
+        await check_server(platform.store)
+        worlds = ", ".join(world.name for world in platform.worlds.all())
+        print(f"roost manager is up: worlds {worlds}", flush=True)
         await stop.wait()
 
 

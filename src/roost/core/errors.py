@@ -8,6 +8,14 @@
     │   ├── TokenRefused
     │   ├── NotAuthenticated
     │   ├── Forbidden
+    │   ├── QueueRefused        what a waiting room says
+    │   │   ├── UnknownWorld        there is no such world
+    │   │   ├── TooManyRequests     come again after `retry_after_s`
+    │   │   ├── WorldClosed         nobody new is taken: come again later
+    │   │   ├── TicketRefused       used, expired, forged or another's: enter again
+    │   │   ├── ServerFull          the ticket stays good: try another server
+    │   │   ├── ServerNotReported   report first, then consume
+    │   │   └── PolicyConflict      somebody else changed it: look, then repeat
     │   └── InstanceRefused     what discovery says to an instance; each says what the instance may do
     │       ├── UnknownInstance     register again
     │       ├── RemovedInstance     do not come back by yourself
@@ -88,6 +96,60 @@ class NotAuthenticated(Mistake):
 
 class Forbidden(Mistake):
     """The token does not carry the scope that this needs."""
+
+
+class QueueRefused(Mistake):
+    """The waiting room refuses this."""
+
+    retry_after_s: float = 0.0
+    """When to come again; 0: it is not a matter of time."""
+
+
+class UnknownWorld(QueueRefused):
+    """There is no such world."""
+
+    hint = "ROOST_QUEUE__WORLDS names the worlds"
+
+
+class TooManyRequests(QueueRefused):
+    """Too many requests."""
+
+    hint = "wait as long as Retry-After says; nextPollMs in every answer says when to ask again"
+
+    def __init__(self, message: str = "", *, hint: str = "", retry_after_s: float = 1.0) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class WorldClosed(QueueRefused):
+    """The world takes nobody new."""
+
+    hint = "try again later"
+    retry_after_s = 30.0
+
+
+class TicketRefused(QueueRefused):
+    """The ticket is not good here."""
+
+    hint = "ask for the status of the place; a new ticket may be there"
+
+
+class ServerFull(QueueRefused):
+    """This server takes nobody more."""
+
+    hint = "the ticket stays good: try another server"
+
+
+class ServerNotReported(QueueRefused):
+    """The waiting room does not know this life of the server."""
+
+    hint = "register it, and report its capacity before the first consume"
+
+
+class PolicyConflict(QueueRefused):
+    """Somebody else changed the world meanwhile."""
+
+    hint = "look at it again, then repeat"
 
 
 class InstanceRefused(Mistake):

@@ -34,7 +34,8 @@ class Holder(Protocol):
 
     async def server_ended(self, server: ServerLife, died: bool) -> None: ...
 
-    async def only_these_live(self, servers: Collection[ServerLife]) -> None: ...
+    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
+        """Nobody else lived at that moment, in the time that lives are numbered by."""
 
 
 class HoldsNothing:
@@ -43,7 +44,7 @@ class HoldsNothing:
     async def server_ended(self, server: ServerLife, died: bool) -> None:
         return None
 
-    async def only_these_live(self, servers: Collection[ServerLife]) -> None:
+    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
         return None
 
 
@@ -65,7 +66,8 @@ class Failover:
     async def pass_on(self, change: Change) -> None:
         for holder in self._holders:
             if change.event == "snapshot":
-                await holder.only_these_live([life_of(instance) for instance in change.instances or ()])
+                lives = [life_of(instance) for instance in change.instances or ()]
+                await holder.only_these_live(lives, int(change.revision_at))
             elif change.event == "removed":
                 server = ServerLife(change.server_id, change.instance_id, change.life)
                 await holder.server_ended(server, change.status == "no-response")

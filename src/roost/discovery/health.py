@@ -254,16 +254,17 @@ class HealthChecker:
             self._note(patient, ok=True)
 
     def _note(self, patient: _Patient, *, ok: bool, refused: bool = False) -> None:
-        if not ok and not refused and patient.judgement.healthy and self._is_capped():
+        if not ok and not refused and patient.judgement.healthy and self._is_capped(patient):
             return
         if not ok:
             patient.refused = refused
         patient.judgement.note(ok, self._clock())
         self._tell(name_of(patient.instance), patient)
 
-    def _is_capped(self) -> bool:
-        """Whether so many are unhealthy that the fault is more likely ours than theirs."""
-        ill = sum(p.told_ill or not p.judgement.healthy for p in self._patients.values())
+    def _is_capped(self, patient: _Patient) -> bool:
+        """Whether so many others are unhealthy that the fault is more likely ours than theirs."""
+        others = (p for p in self._patients.values() if p is not patient)
+        ill = sum(p.told_ill or not p.judgement.healthy for p in others)
         return len(self._patients) > 1 and ill >= EJECTION_CAP * len(self._patients)
 
     # -- what the checkers decide

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import re
 import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_origin
+from typing import Any, NamedTuple, cast, get_origin
 
 import msgspec
 from aiohttp import web
@@ -49,6 +50,13 @@ class Request:
     body: Any
     http: web.Request
     request_id: str
+
+
+class WithHeaders(NamedTuple):
+    """An answer that comes with headers of its own."""
+
+    answer: Any
+    headers: Mapping[str, str]
 
 
 Handler = Callable[[Request], Awaitable[Any]]
@@ -114,13 +122,18 @@ def adapt(
             query = read_query(http) if read_query is not None else None
             body, warnings = await read_body(http) if read_body is not None else (None, ())
             answer = await route.handler(Request(platform, http.match_info, query, body, http, request_id))
+            headers = None
+            if isinstance(answer, WithHeaders):
+                answer, headers = answer
             if isinstance(answer, web.StreamResponse):
                 response = answer
             elif answer is None:
                 response = web.Response(status=204)
             else:
                 payload = encode(_with_warnings(answer, warnings) if warnings else answer)
-                response = web.Response(body=payload, status=route.status, content_type=_JSON)
+                response = web.Response(
+                    body=payload, status=route.status, headers=headers, content_type=_JSON
+                )
         except Exception as error:
             response = _refusal(error, request_id, http)
         if not response.prepared:
@@ -217,8 +230,9 @@ def _refusal(error: Exception, request_id: str, http: web.Request) -> web.Respon
             },
         )
     response = web.Response(body=body, status=row.status, content_type=_JSON)
-    if row.status == 503:
-        response.headers["Retry-After"] = RETRY_AFTER_S
+    if row.status in (429, 503):
+        after_s = getattr(error, "retry_after_s", 0.0)
+        response.headers["Retry-After"] = str(math.ceil(after_s)) if after_s else RETRY_AFTER_S
     if row.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="roost"'
     if isinstance(error, MethodNotAllowed):

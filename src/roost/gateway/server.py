@@ -19,6 +19,7 @@ from roost.gateway.routes.balancing import balancing_routes
 from roost.gateway.routes.discovery import discovery_routes
 from roost.gateway.routes.health import health_routes
 from roost.gateway.routes.prometheus import prometheus_routes
+from roost.gateway.routes.queue import queue_routes
 from roost.gateway.routes.system import system_routes
 from roost.gateway.routes.tokens import token_routes
 
@@ -36,6 +37,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *health_routes(platform),
         *prometheus_routes(platform),
         *balancing_routes(),
+        *queue_routes(platform),
         *more_routes,
     ]
     for route in routes:

@@ -35,8 +35,10 @@ from roost.api.discovery import (
     Registered,
     RegisterInput,
 )
+from roost.api.queue import WORLD
 from roost.core.backoff import Backoff
 from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
+from roost.sdk.door import Door
 from roost.sdk.heart import Heart, MakeTransport, Registration, Word
 from roost.sdk.memory import CONFIRM_AFTER_S, ListDisk, ListGuard
 from roost.sdk.transport import Transport
@@ -182,6 +184,23 @@ class Client:
                     raise
                 log.warning("waiting for the server id", extra={"reason": taken.message})
                 await asyncio.sleep(1.0)
+
+    # -- a game server lets people in
+
+    @contextlib.asynccontextmanager
+    async def door(
+        self,
+        registration: Registration,
+        *,
+        world: str = WORLD,
+        capacity: int | None = None,
+        url: str = "",
+    ) -> AsyncIterator[Door]:
+        """The door of a registered server to the waiting room of a world, reporting while the block runs."""
+        async with Door(
+            await self._transport(), registration, world=world, capacity=capacity, url=url
+        ) as door:
+            yield door
 
     # -- somebody looks
 

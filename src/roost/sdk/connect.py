@@ -87,7 +87,7 @@ def _in_process(platform: Platform) -> Ways:
     async def make() -> Transport:
         from roost.sdk.direct import DiscoveryTransport
 
-        return DiscoveryTransport(platform.discovery, platform.prober)
+        return DiscoveryTransport(platform.discovery, platform.prober, lambda: platform.worlds)
 
     async def make_beat() -> Transport:
         from roost.sdk.direct import StoreTransport

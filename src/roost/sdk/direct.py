@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,15 +18,25 @@ from roost.api.discovery import (
     Registered,
     RegisterInput,
 )
+from roost.api.queue import (
+    ConsumeInput,
+    ConsumeReply,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+)
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError
 from roost.core.lease import Tenure
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
+from roost.settings import Loaded
 from roost.store.keys import DISCOVERY, Keys
 from roost.store.store import Store
 from roost.store.url import parse_store_url
+from roost.worlds import Worlds
 
 log = logging.getLogger("roost.sdk")
 
@@ -39,9 +49,10 @@ LOOKS_PER_FLEET_S = 10.0
 class DiscoveryTransport:
     """The verbs on a `Discovery` that is at hand."""
 
-    def __init__(self, discovery: Discovery, prober: Prober) -> None:
+    def __init__(self, discovery: Discovery, prober: Prober, worlds: Callable[[], Worlds]) -> None:
         self._discovery = discovery
         self._prober = prober
+        self._worlds = worlds
 
     async def register(self, given: RegisterInput) -> Registered:
         return await self._discovery.register(given)
@@ -64,6 +75,15 @@ class DiscoveryTransport:
     def watch(self, type_: str, group: str, labels: Sequence[str]) -> AsyncIterator[Change]:
         return self._discovery.watch(type_, group, labels)
 
+    async def consume(self, given: ConsumeInput) -> ConsumeReply:
+        return await self._worlds().consume(given)
+
+    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply:
+        return await self._worlds().release(world, server_id, given)
+
+    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply:
+        return await self._worlds().report(world, server_id, given)
+
     async def close(self) -> None:
         """The platform belongs to whoever opened it."""
 
@@ -72,8 +92,9 @@ class StoreTransport(DiscoveryTransport):
     """The verbs on a connection of our own to the store."""
 
     def __init__(self, store: Store, *, sweeps: bool) -> None:
-        super().__init__(Discovery(store), Prober(allow_local=True))
+        super().__init__(Discovery(store), Prober(allow_local=True), self._open_worlds)
         self._store = store
+        self._opened: Worlds | None = None
         self._sweeper = asyncio.create_task(self._sweep_if_nobody_does()) if sweeps else None
 
     @classmethod
@@ -82,6 +103,12 @@ class StoreTransport(DiscoveryTransport):
         where = parse_store_url(url)
         store = await Store.open(where, keys=keys, client_name="roost-sdk", folder=folder, attach=True)
         return cls(store, sweeps=sweeps)
+
+    def _open_worlds(self) -> Worlds:
+        """With the settings of this machine: whoever goes straight to the store needs the keys too."""
+        if self._opened is None:
+            self._opened = Worlds(self._store, Loaded.load().settings)
+        return self._opened
 
     async def close(self) -> None:
         if self._sweeper is not None:

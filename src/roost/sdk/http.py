@@ -20,6 +20,14 @@ from roost.api.discovery import (
     RegisterInput,
 )
 from roost.api.errors import ErrorReply, error_of
+from roost.api.queue import (
+    ConsumeInput,
+    ConsumeReply,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+)
 from roost.core.errors import OutcomeUnknown, RoostError, StoreUnavailable
 
 TIMEOUT_S = 10.0
@@ -85,6 +93,22 @@ class HttpTransport:
                     raise StoreUnavailable(f"the gateway at {self._url} does not answer: {error}") from None
             await asyncio.sleep(0.5)
 
+    async def consume(self, given: ConsumeInput) -> ConsumeReply:
+        reply: ConsumeReply = await self._ask(
+            "POST", "/api/queue/tickets/consume", ConsumeReply, body=given, again=True
+        )
+        return reply
+
+    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply:
+        path = f"{_server_path(world, server_id)}/release"
+        reply: ReleaseReply = await self._ask("POST", path, ReleaseReply, body=given, again=True)
+        return reply
+
+    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply:
+        path = f"{_server_path(world, server_id)}/report"
+        reply: ReportReply = await self._ask("POST", path, ReportReply, body=given, again=True)
+        return reply
+
     async def close(self) -> None:
         await self._session.close()
 
@@ -112,6 +136,10 @@ class HttpTransport:
             if method == "GET" or again:
                 raise StoreUnavailable(problem) from None
             raise OutcomeUnknown(problem) from None
+
+
+def _server_path(world: str, server_id: str) -> str:
+    return f"/queue/v1/worlds/{quote(world, safe='')}/servers/{quote(server_id, safe='')}"
 
 
 async def _refusal(response: ClientResponse) -> RoostError:

@@ -14,10 +14,18 @@ from roost.api.discovery import (
     Registered,
     RegisterInput,
 )
+from roost.api.queue import (
+    ConsumeInput,
+    ConsumeReply,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+)
 
 
 class Transport(Protocol):
-    """The verbs of discovery. All raise `InstanceRefused` or `StoreError` in the same cases."""
+    """The verbs of discovery and of a door. Each raises the same errors in the same cases."""
 
     async def register(self, given: RegisterInput) -> Registered: ...
 
@@ -31,5 +39,11 @@ class Transport(Protocol):
 
     def watch(self, type_: str, group: str, labels: Sequence[str]) -> AsyncIterator[Change]:
         """Changes without end; may raise when it is cut off, and is then started anew."""
+
+    async def consume(self, given: ConsumeInput) -> ConsumeReply: ...
+
+    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply: ...
+
+    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply: ...
 
     async def close(self) -> None: ...

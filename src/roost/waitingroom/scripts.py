@@ -24,6 +24,8 @@ class Waiting:
     fast: int
     """Thousandths of a person in a second, over the last minute."""
     slow: int
+    line: str
+    """Suffix of their class's line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,15 @@ class Book:
 
     def __init__(self, failures: int = 0) -> None:
         self.told: list[tuple[Any, ...]] = []
+        self.as_of_us = 0
         self._failures = failures
 
     async def server_ended(self, server: ServerLife, died: bool) -> None:
         self._write("died" if died else "left", server)
 
-    async def only_these_live(self, servers: Collection[ServerLife]) -> None:
+    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
         self._write("live", *servers)
+        self.as_of_us = as_of_us
 
     def _write(self, *line: Any) -> None:
         if self._failures:
@@ -130,6 +132,12 @@ async def test_nobody_lives_where_the_snapshot_is_empty() -> None:
     book = Book()
     await Failover(Told(), [book]).pass_on(snapshot())
     assert book.told == [("live",)]
+
+
+async def test_who_lives_is_said_as_of_the_snapshots_moment() -> None:
+    book = Book()
+    await Failover(Told(), [book]).pass_on(Change("snapshot", 7, "1700000000000007", instances=[]))
+    assert book.as_of_us == 1_700_000_000_000_007
 
 
 async def test_after_a_gap_in_discovery_it_says_who_lives() -> None:

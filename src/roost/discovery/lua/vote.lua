@@ -47,9 +47,11 @@ end
 
 local live, counts, told = redis.call('ZCARD', checkers), {}, {}
 for _, opinion in ipairs(redis.call('HVALS', votes)) do
+  local named = {}
   for id, life in string.gmatch(opinion, '([^\t\n]+)\t(%d+)') do
     local entry = instance_entry(index, id)
-    if entry and entry.life == life then
+    if entry and entry.life == life and not named[id] then
+      named[id] = true
       counts[id] = (counts[id] or 0) + 1
     end
   end

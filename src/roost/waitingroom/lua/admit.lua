@@ -42,6 +42,7 @@
 -- @include person_return
 -- @include line_heads
 -- @include line_sweep
+-- @include line_turn
 -- @include line_pace
 
 local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -70,10 +71,11 @@ end
 
 local room = world_room(world, offers, grace, clock)
 local wanted = math.min(room, #ARGV - 10)
+local part = math.ceil(looks / 4)
 local lines, total, gone, length, more = {}, 0, 0, 0, 0
 for suffix, weight in string.gmatch(weights, '([^ =]*)=(%d+)') do
   local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms)
-  gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, looks / 4, clock, late_ms, gone_ms)
+  gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, part, clock, late_ms, gone_ms)
   lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1,
     credit = tonumber(redis.call('HGET', world, 'credit' .. suffix) or '0') }
   total = total + weight
@@ -82,23 +84,10 @@ end
 
 local issued = 0
 for _ = 1, wanted do
-  local turn
-  for _, line in ipairs(lines) do
-    if line.heads[line.at] then
-      line.credit = line.credit + line.weight
-      if line.weight == 0 then
-        turn = line
-        break
-      end
-      if not turn or line.credit > turn.credit then
-        turn = line
-      end
-    end
-  end
+  local turn = line_turn(lines)
   if not turn then
     break
   end
-  turn.credit = turn.credit - total
   local user = turn.heads[turn.at]
   turn.at = turn.at + 1
   issued = issued + 1

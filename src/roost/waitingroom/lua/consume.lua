@@ -2,8 +2,8 @@
 -- Let the holder of a ticket into a game server: the one place where somebody gets inside.
 --
 -- The ticket, the seat it held and the server's count move in one step. A repeated call of the same connection gets
--- the same answer. A full server refuses at the door: the ticket stays valid for another one, and if it runs out
--- that is no no-show.
+-- the same answer. A server that is full or not known refuses at the door: the ticket stays valid for another one,
+-- and if it runs out that is no no-show.
 --
 -- KEYS
 --   world     hash     numbers, mode and lease clock of the world
@@ -56,6 +56,7 @@ if left_ms <= 0 then
 end
 local server = server_record(servers, id)
 if not server or server.life ~= life then
+  redis.call('HSET', people .. user, 'spared', 1)
   return { 'SERVER_UNKNOWN' }
 end
 if server.n + server.c - server.k >= server.cap then
@@ -69,7 +70,7 @@ redis.call('ZREM', offers, user)
 redis.call('DEL', granted .. tid)
 redis.call('SADD', inside .. id .. ':' .. life, user)
 redis.call('HSET', people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', server.c)
-redis.call('HDEL', people .. user, 'exp', 'due', 'shown', 'missed', 'spared')
+redis.call('HDEL', people .. user, 'exp', 'due', 'missed', 'spared')
 redis.call('HINCRBY', world, 'consumed', 1)
 redis.call('HINCRBY', world, 'ticket_left_ms', left_ms)
 return { 'ADMITTED', server.c, nickname, region, left_ms }

@@ -2,13 +2,14 @@
 -- A server has ended: its capacity, its people and its gap leave the ledger together.
 --
 -- Called until nobody remains: the people that it had let in are found out one part after the other, and stand where
--- they stood if they come back within ten minutes. A later life of the server stays.
+-- they stood if they come back within ten minutes. A later life of the server stays. A report of a life that ended
+-- here may still be on its way: it is known for an hour, so that it brings no capacity back.
 --
 -- KEYS
 --   world     hash     numbers, mode and lease clock of the world
 --   servers   hash     server id → its row in the ledger
 --   people*   hash     per user: state and what else is known
---   inside*   set      per server and life: users that it let in
+--   inside*   set      per server and life: users that it let in; per server: lives that have ended
 -- ARGV
 --   server  string  server id
 --   life    string  the life that ended
@@ -32,6 +33,8 @@ local was = server_record(servers, id)
 if was and was.life == life then
   server_keep(world, servers, id, was, nil)
 end
+redis.call('SADD', inside .. id .. ':ended', life)
+redis.call('EXPIRE', inside .. id .. ':ended', 3600)
 for _, user in ipairs(redis.call('SPOP', inside .. id .. ':' .. life, count)) do
   local person = redis.call('HMGET', people .. user, 'state', 'server', 'life')
   if person[1] == 'inside' and person[2] == id and person[3] == life then

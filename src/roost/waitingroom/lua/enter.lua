@@ -33,7 +33,7 @@
 --   now           int     test override of the server's clock in µs; empty outside tests
 --   lines...      string  the line of every class; bound: as many as there are classes
 -- REPLY
---   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int   in the line
+--   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string   in the line
 --   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
 --   INSIDE server:string                                                                 is in the game
 --   LIMITED retry_ms:int                                                                 asks too often
@@ -45,6 +45,7 @@
 -- @include gcra
 -- @include world_open
 -- @include world_room
+-- @include place_number
 -- @include person_offer
 -- @include person_return
 -- @include person_place
@@ -103,21 +104,17 @@ if length >= most_waiting then
 end
 
 local seq
-local last = tonumber(redis.call('HGET', world, 'seq'))
-if state == 'left' and person[3] == 'crash' then
+if state == 'inside' or (state == 'left' and person[3] == 'crash') then
   seq = person[2]
-elseif receipt_seq and receipt_born == born and receipt_seq > last then
-  seq = string.format('%.0f', receipt_seq)
-  redis.call('HSET', world, 'seq', seq)
-elseif receipt_seq and tonumber(receipt_born) < tonumber(born) and receipt_seq < tonumber(born) and clock < rebuild_ms then
-  seq = string.format('%.0f', receipt_seq)
-  redis.call('HSETNX', world, 'rebuild_until', string.format('%.0f', clock + rebuild_ms / 4))
-  room = world_room(world, offers, grace, clock)
 else
-  seq = string.format('%.0f', redis.call('HINCRBY', world, 'seq', 1))
+  seq = place_number(world, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
 end
+local tat = redis.call('HGET', people .. user, 'tat')
 redis.call('DEL', people .. user)
 redis.call('HSET', people .. user, 'state', 'waiting', 'seq', seq, 'at', string.format('%.0f', clock))
+if tat then
+  redis.call('HSET', people .. user, 'tat', tat)
+end
 if nickname ~= '' and nickname ~= user then
   redis.call('HSET', people .. user, 'nick', nickname)
 end
@@ -128,7 +125,8 @@ if line ~= '' then
   redis.call('HSET', people .. user, 'line', line)
 end
 redis.call('HINCRBY', world, 'entries', 1)
-if mode ~= 'queue-all' and room > 0 and (length == 0 or mode == 'off') then
+local at_once = mode ~= 'queue-all' and room > 0 and (length == 0 or mode == 'off')
+if at_once and world_room(world, offers, grace, clock) > 0 then
   person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
   return { 'OFFERED', seq, tid, ticket_ms }
 end

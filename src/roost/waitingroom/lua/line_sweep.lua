@@ -19,7 +19,8 @@ local function line_sweep(world, waiting_line, away_line, people, suffix, count,
   local absent = redis.call('ZRANGE', away_line, from_away, from_away + count - 1)
   local stay_away = 0
   for _, user in ipairs(absent) do
-    if clock > tonumber(redis.call('HGET', people .. user, 'due') or '0') + gone_ms then
+    local seen = redis.call('HMGET', people .. user, 'due', 'back')
+    if clock > math.max(tonumber(seen[1] or '0'), tonumber(seen[2] or '0')) + gone_ms then
       redis.call('ZREM', away_line, user)
       person_left(people .. user, 'gone')
       gone = gone + 1

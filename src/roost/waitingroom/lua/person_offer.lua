@@ -7,7 +7,7 @@ local function person_offer(world, offers, granted, person, feed, bell, now, clo
   redis.call('SET', granted .. tid, cjson.encode({ userId = user, nickname = kept[1] or user }),
     'EX', math.ceil(ticket_ms / 1000))
   redis.call('HINCRBY', world, 'issued', 1)
-  if redis.call('HEXISTS', world, 'rate') == 1 then
+  if tonumber(redis.call('HGET', world, 'rate') or '0') > 0 then
     redis.call('HINCRBYFLOAT', world, 'tokens', -1)
   end
   if tonumber(kept[2]) > tonumber(redis.call('HGET', world, 'frontier') or '0') then

@@ -1,6 +1,6 @@
 -- What a waiting person is told: seq, rank (1 is next, and never more than they saw before), how many before them
 -- are away, when to ask again, and how fast their line moves (thousandths of a person in a second, lately and
--- longer). One who was away stands in the line again, at the old place. Marks them as there.
+-- longer), and which line it is. One who was away stands in the line again, at the old place. Marks them as there.
 local function person_place(world, waiting, away, person, user, clock)
   local kept = redis.call('HMGET', person, 'seq', 'line', 'state', 'shown')
   local seq, line = kept[1], kept[2] or ''
@@ -22,5 +22,5 @@ local function person_place(world, waiting, away, person, user, clock)
   local shown = math.min(rank, tonumber(kept[4] or rank))
   redis.call('HSET', person, 'due', string.format('%.0f', clock + poll_ms), 'shown', shown)
   local away_ahead = redis.call('ZCOUNT', away .. line, '-inf', '(' .. seq)
-  return { seq, shown, away_ahead, was_away, poll_ms, fast, tonumber(pace[2] or '0') }
+  return { seq, shown, away_ahead, was_away, poll_ms, fast, tonumber(pace[2] or '0'), line }
 end

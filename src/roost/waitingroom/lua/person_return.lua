@@ -1,10 +1,11 @@
 -- A ticket has ended unused: its holder stands where they stood, which is at the front.
 --
+-- Who was not there meanwhile is away, but not gone: that is counted from the end of the ticket, in the field `back`.
 -- Unless the hand-off failed through no fault of theirs it counts as a no-show; where `forfeit` is above 0, so many
 -- of them cost the place.
 -- @include person_left
 local function person_return(world, offers, granted, waiting, person, user, forfeit)
-  local kept = redis.call('HMGET', person, 'tid', 'seq', 'line', 'spared')
+  local kept = redis.call('HMGET', person, 'tid', 'seq', 'line', 'spared', 'exp')
   redis.call('ZREM', offers, user)
   redis.call('HINCRBY', world, 'expired', 1)
   if kept[1] then
@@ -22,7 +23,7 @@ local function person_return(world, offers, granted, waiting, person, user, forf
   if forfeit > 0 and missed >= forfeit then
     person_left(person, 'no-show')
   else
-    redis.call('HSET', person, 'state', 'waiting')
+    redis.call('HSET', person, 'state', 'waiting', 'back', kept[5])
     redis.call('ZADD', waiting .. (kept[3] or ''), kept[2], user)
   end
 end

@@ -8,6 +8,7 @@
 -- KEYS
 --   world     hash     numbers, mode and lease clock of the world
 --   servers   hash     server id → its row in the ledger
+--   inside*   set      per server: lives that have ended
 -- ARGV
 --   server  string  server id
 --   life    string  its life in discovery
@@ -20,7 +21,7 @@
 -- REPLY
 --   REPORTED consumed:int   taken; the last consume that the store knows
 --   STALE                   a later report of this life was taken
---   FENCED life:int         a later life of this server has reported
+--   FENCED life:int         a later life of this server has reported, or this one or a later one has ended
 -- FLAGS idempotent
 
 -- @include now_us
@@ -28,7 +29,7 @@
 -- @include server_record
 -- @include server_keep
 
-local world, servers = KEYS[1], KEYS[2]
+local world, servers, inside = KEYS[1], KEYS[2], KEYS[3]
 local id, life, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local cap, n, k, url = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local now = now_us(ARGV[8])
@@ -37,6 +38,11 @@ world_open(world, now)
 local was = server_record(servers, id)
 if was and tonumber(was.life) > tonumber(life) then
   return { 'FENCED', was.life }
+end
+for _, ended in ipairs(redis.call('SMEMBERS', inside .. id .. ':ended')) do
+  if tonumber(life) <= tonumber(ended) then
+    return { 'FENCED', ended }
+  end
 end
 if was and was.life == life and number <= was.number then
   return { 'STALE' }

@@ -19,7 +19,7 @@
 --   burst      int     calls at once
 --   now        int     test override of the server's clock in µs; empty outside tests
 -- REPLY
---   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int   in the line
+--   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string   in the line
 --   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
 --   INSIDE server:string                                                                 is in the game
 --   HELD left_ms:int                                                                     dropped out of the game; the place is held
@@ -54,7 +54,8 @@ if state == 'offered' then
     return { 'OFFERED', person[2], person[3], person[4] - clock }
   end
   person_return(world, offers, granted, waiting, people .. user, user, forfeit)
-  state = redis.call('HGET', people .. user, 'state')
+  person = redis.call('HMGET', people .. user, 'state', 'seq', 'tid', 'exp', 'server', 'cause')
+  state = person[1]
 end
 if state == 'waiting' or state == 'away' then
   return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, clock)) }
@@ -66,4 +67,4 @@ local held_until = state == 'grace' and tonumber(redis.call('ZSCORE', grace, use
 if held_until and held_until > clock then
   return { 'HELD', held_until - clock }
 end
-return { 'NOBODY', person[6] or '' }
+return { 'NOBODY', person[6] or (state == 'inside' and 'crash') or '' }

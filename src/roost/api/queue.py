@@ -1,0 +1,143 @@
+"""Messages of the waiting room, as document 002 names their fields."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from roost.api import Message
+
+WORLD = "main"
+Mode = Literal["auto", "hold", "closing", "queue-all", "off"]
+How = Literal["clean", "dropped", "failed"]
+"""How somebody left a game server: by intent, by a lost connection, or the hand-off never came about."""
+
+
+class EntryInput(Message):
+    user_id: str
+    nickname: str = ""
+    signature: str = ""
+    """Of the login service; see `roost.sign_entry`."""
+    region: str = ""
+    world: str = WORLD
+
+
+class PlaceReply(Message):
+    """What a person has. `rank` 1 is next; 0 means that there is nothing to wait for."""
+
+    status: Literal["WAITING", "PROMOTED", "ENTERED", "NONE"]
+    rank: int = 0
+    world: str = WORLD
+    ahead: int = 0
+    """People before them who are there."""
+    away_ahead: int = 0
+    """People before them who are not there just now."""
+    next_poll_ms: int = 0
+    was_away: bool = False
+    eta_seconds: int | None = None
+    eta_high_seconds: int | None = None
+    receipt: str = ""
+    ticket_id: str = ""
+    expires_in_ms: int = 0
+    server_url: str = ""
+    message: str = ""
+
+
+class ConsumeInput(Message):
+    ticket_id: str
+    server_id: str
+    life: str
+    """Of this server, as discovery gave it."""
+    connection: str
+    """Which connection asks; a retry of the same one gets the same answer."""
+    world: str = WORLD
+
+
+class ConsumeReply(Message):
+    user_id: str
+    nickname: str
+    region: str
+    number: int
+    """The how manieth this life of the server has let in; goes into its reports."""
+    left_ms: int
+
+
+class ReleaseInput(Message):
+    user_id: str
+    life: str
+    connection: str
+    how: How = "clean"
+
+
+class ReleaseReply(Message):
+    held_ms: int
+    """How long the place is kept; 0: it is given up."""
+
+
+class ReportInput(Message):
+    life: str
+    number: int
+    """Of this report; a later one of the same life is larger."""
+    capacity: int
+    users: int
+    counted: int
+    """The last consume that `users` counts."""
+    url: str = ""
+
+
+class ReportReply(Message):
+    consumed: int
+
+
+class ClassView(Message):
+    name: str
+    share: float
+    """Of the tickets, while people of every class wait."""
+    waiting: int
+    away: int
+    per_second: float
+
+
+class ServerView(Message):
+    server_id: str
+    life: str
+    capacity: int
+    users: int
+    """The most that may be on it."""
+    url: str
+    in_doubt: bool
+
+
+class WorldView(Message):
+    """A world as an operator sees it."""
+
+    world: str
+    mode: Mode
+    message: str
+    revision: int
+    waiting: int
+    away: int
+    tickets: int
+    held: int
+    inside: int
+    capacity: int
+    free: int
+    limit: int | None
+    rate: float | None
+    classes: list[ClassView]
+    servers: list[ServerView]
+    counters: dict[str, int]
+
+
+class WorldList(Message):
+    worlds: list[WorldView]
+
+
+class WorldPatch(Message):
+    """What is left out stays as it is; null takes a limit, a rate or a message away."""
+
+    mode: Mode | None = None
+    message: str | None = ""
+    limit: int | None = -1
+    rate: float | None = -1.0
+    revision: int | None = None
+    """Refuse if it is another one by now."""

@@ -1,0 +1,134 @@
+"""What people of a waiting room carry: the pass of the login service, the receipt of a place, the ticket.
+
+    keys = parse_keys(os.environ["ROOST_QUEUE_KEYS"])
+    signature = sign_entry(keys, user="u-17", world="main", ttl_s=60)     # in the login service
+
+Each is a signed token of its own kind, so none can stand for another. A ticket's end is in it for looking
+only: the store decides whether it is still good.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TypeVar
+
+import msgspec
+
+from roost.core.errors import TokenRefused
+from roost.core.signing import Kind, MasterKey, Signer, peek
+
+BASE = "base"
+"""The class of whoever has no other."""
+
+
+class EntryPass(msgspec.Struct, array_like=True, frozen=True):
+    """The login service vouches for this user, in this world, with this class, until then."""
+
+    world: str
+    user: str
+    class_: str
+    expires_at: float
+    """Unix seconds."""
+
+
+class Receipt(msgspec.Struct, array_like=True, frozen=True):
+    """This user has this place in the order of a world."""
+
+    world: str
+    user: str
+    born: int
+    """Which world it was: one that is wiped and made anew has another birth."""
+    seq: int
+    line: str
+    shown: int
+    """The rank that they saw last; no later one is larger."""
+
+
+class Ticket(msgspec.Struct, array_like=True, frozen=True):
+    world: str
+    user: str
+    tid: str
+    seq: int
+
+
+Pass = TypeVar("Pass")
+
+
+class _Codec:
+    """Packs and signs one kind of pass."""
+
+    def __init__(self, kind: Kind, shape: type[Pass], keys: tuple[MasterKey, ...]) -> None:
+        self._signer = Signer(kind, keys)
+        self._decode = msgspec.msgpack.Decoder(shape).decode
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def sign(self, value: object) -> str:
+        return self._signer.sign(self._encode(value))
+
+    def verify(self, token: str) -> object:
+        try:
+            return self._decode(self._signer.verify(token))
+        except msgspec.DecodeError:
+            raise TokenRefused("the token holds something else") from None
+
+
+class Passes:
+    """Signs and verifies for one set of keys."""
+
+    def __init__(self, queue_keys: tuple[MasterKey, ...], ticket_keys: tuple[MasterKey, ...]) -> None:
+        self._entries = _Codec(Kind.ENTRY, EntryPass, queue_keys)
+        self._receipts = _Codec(Kind.RECEIPT, Receipt, queue_keys)
+        self._tickets = _Codec(Kind.TICKET, Ticket, ticket_keys)
+
+    def class_of(self, signature: str, world: str, user: str, now: float) -> str:
+        """The class that the login service signed for this user; `TokenRefused` if it did not."""
+        entry = self._entries.verify(signature)
+        assert isinstance(entry, EntryPass)
+        if entry.world != world or entry.user != user:
+            raise TokenRefused("the signature is for another user or world")
+        if entry.expires_at <= now:
+            raise TokenRefused("the signature has expired")
+        return entry.class_
+
+    def receipt(self, token: str, world: str, user: str) -> Receipt:
+        receipt = self._receipts.verify(token)
+        assert isinstance(receipt, Receipt)
+        if receipt.world != world or receipt.user != user:
+            raise TokenRefused("the receipt is for another user or world")
+        return receipt
+
+    def ticket(self, token: str, world: str) -> Ticket:
+        ticket = self._tickets.verify(token)
+        assert isinstance(ticket, Ticket)
+        if ticket.world != world:
+            raise TokenRefused("the ticket is for another world")
+        return ticket
+
+    def sign_receipt(self, receipt: Receipt) -> str:
+        return self._receipts.sign(receipt)
+
+    def sign_ticket(self, ticket: Ticket) -> str:
+        return self._tickets.sign(ticket)
+
+
+def peek_user(token: str) -> str:
+    """The user that a ticket names, unverified: no reason to let somebody in. Empty if it is no ticket."""
+    try:
+        payload = peek(token)
+        return msgspec.msgpack.decode(payload[1:], type=Ticket).user
+    except (TokenRefused, msgspec.DecodeError):
+        return ""
+
+
+def sign_entry(
+    keys: tuple[MasterKey, ...],
+    *,
+    user: str,
+    world: str = "main",
+    class_: str = BASE,
+    ttl_s: float = 300.0,
+    now: float | None = None,
+) -> str:
+    """The `signature` with which a login service sends a user to the waiting room."""
+    expires_at = (time.time() if now is None else now) + ttl_s
+    return _Codec(Kind.ENTRY, EntryPass, keys).sign(EntryPass(world, user, class_, expires_at))

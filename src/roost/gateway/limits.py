@@ -1,0 +1,44 @@
+"""Rate limits of this process: so many calls in a second from one source, some more at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable
+
+from roost.core.errors import TooManyRequests
+
+MAX_KEPT = 100_000
+
+
+class Limiter:
+    """GCRA: one number for each source, the time at which it has been fully forgiven."""
+
+    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._period = 1.0 / per_second
+        self._slack = self._period * (burst - 1)
+        self._clock = clock
+        self._free_at: dict[str, float] = {}
+
+    def check(self, source: str) -> None:
+        """Count one call, or refuse it with the time after which it would be taken."""
+        now = self._clock()
+        free_at = max(now, self._free_at.get(source, 0.0))
+        if free_at - now > self._slack:
+            raise TooManyRequests(retry_after_s=free_at - now - self._slack)
+        if len(self._free_at) >= MAX_KEPT:
+            self._free_at = {key: at for key, at in self._free_at.items() if at > now}
+        self._free_at[source] = free_at + self._period
+
+
+def network_of(address: str) -> str:
+    """What counts as one source: an IPv4 address, or the /64 that one customer of a provider has."""
+    if ":" not in address:
+        return address
+    try:
+        ip = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))

@@ -1,0 +1,420 @@
+"""The waiting room over HTTP: players, game servers, operators."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from typing import Any
+
+from roost.api import Message
+from roost.api.queue import (
+    WORLD,
+    ClassView,
+    ConsumeInput,
+    ConsumeReply,
+    EntryInput,
+    PlaceReply,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+    ServerView,
+    WorldList,
+    WorldPatch,
+    WorldView,
+)
+from roost.app import Platform
+from roost.core import errors as e
+from roost.core.passes import BASE, Receipt, Ticket
+from roost.gateway.limits import Limiter, network_of
+from roost.gateway.peer import client_ip
+from roost.gateway.route import Request, Route, WithHeaders
+from roost.settings import parse_networks
+from roost.waitingroom import rules
+from roost.waitingroom import scripts as answers
+from roost.waitingroom.board import Line, WorldBoard
+from roost.worlds import World
+
+log = logging.getLogger("roost.gateway.queue")
+
+RECEIPT_HEADER = "X-Queue-Receipt"
+SIGNATURE_HEADER = "X-Queue-Signature"
+NEAR = 2000
+"""Up to this rank a place is asked for; beyond it, it is told from the board."""
+SMALL_LINE = 20_000
+"""In a line up to this length everybody is near."""
+COUNTERS = (
+    *("entries", "issued", "expired", "no_shows", "consumed", "gone", "left"),
+    *("overadmit", "drift", "lost_writes", "eta_error_ms", "eta_count", "ticket_left_ms"),
+)
+
+
+class StatusQuery(Message):
+    user_id: str
+    world: str = WORLD
+
+
+def queue_routes(platform: Platform) -> list[Route]:
+    handlers = _Handlers(platform)
+    return [*_for_players(handlers), *_for_servers(handlers), *_for_operators(handlers)]
+
+
+def _for_players(handlers: _Handlers) -> list[Route]:
+    refusals = (e.UnknownWorld, e.TooManyRequests, e.TokenRefused)
+    return [
+        Route(
+            "POST",
+            "/api/queue/entry",
+            handlers.enter,
+            "Take a place in the line, or get a ticket at once",
+            body=EntryInput,
+            reply=PlaceReply,
+            errors=(*refusals, e.WorldClosed),
+        ),
+        Route(
+            "GET",
+            "/api/queue/status",
+            handlers.status,
+            "What a person has: a place, a ticket, or nothing",
+            query=StatusQuery,
+            reply=PlaceReply,
+            errors=refusals,
+        ),
+        Route(
+            "DELETE",
+            "/api/queue/entry",
+            handlers.leave,
+            "Give up a place or a ticket",
+            query=StatusQuery,
+            errors=refusals,
+            status=204,
+        ),
+    ]
+
+
+def _for_servers(handlers: _Handlers) -> list[Route]:
+    server = "/queue/v1/worlds/{world}/servers/{serverId}"
+    return [
+        Route(
+            "POST",
+            "/api/queue/tickets/consume",
+            handlers.consume,
+            "Let the holder of a ticket into a game server; only this admits",
+            scope="gameserver",
+            body=ConsumeInput,
+            reply=ConsumeReply,
+            errors=(e.UnknownWorld, e.TicketRefused, e.ServerFull, e.ServerNotReported),
+        ),
+        Route(
+            "POST",
+            f"{server}/release",
+            handlers.release,
+            "Somebody has left a game server",
+            scope="gameserver",
+            body=ReleaseInput,
+            reply=ReleaseReply,
+            errors=(e.UnknownWorld,),
+        ),
+        Route(
+            "POST",
+            f"{server}/report",
+            handlers.report,
+            "How many people are on a game server",
+            scope="gameserver",
+            body=ReportInput,
+            reply=ReportReply,
+            errors=(e.UnknownWorld, e.FencedInstance),
+        ),
+    ]
+
+
+def _for_operators(handlers: _Handlers) -> list[Route]:
+    world = "/queue/v1/worlds/{world}"
+    return [
+        Route("GET", "/queue/v1/worlds", handlers.worlds, "Every world", scope="read", reply=WorldList),
+        Route(
+            "GET",
+            world,
+            handlers.world,
+            "One world: its line, its servers, its numbers",
+            scope="read",
+            reply=WorldView,
+            errors=(e.UnknownWorld,),
+        ),
+        Route(
+            "PATCH",
+            world,
+            handlers.govern,
+            "Change mode, message, limit or rate of a world",
+            scope="admin",
+            body=WorldPatch,
+            reply=WorldView,
+            errors=(e.UnknownWorld, e.PolicyConflict),
+        ),
+        Route(
+            "DELETE",
+            f"{world}/people/{{userId}}",
+            handlers.kick,
+            "Take somebody's place away",
+            scope="admin",
+            errors=(e.UnknownWorld,),
+            status=204,
+        ),
+    ]
+
+
+class _Handlers:
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._worlds = platform.worlds
+        queue = platform.settings.queue
+        self._by_ip = Limiter(queue.ip_per_second, 2 * queue.ip_per_second)
+        self._by_user = Limiter(queue.user_per_second, queue.user_burst)
+        self._proxies = parse_networks(platform.settings.gateway.trusted_proxies)
+        self._secure = "" if platform.settings.is_dev() else "; Secure"
+
+    # -- players
+
+    async def enter(self, request: Request) -> WithHeaders:
+        given: EntryInput = request.body
+        self._limit(request)
+        world = self._worlds.of(given.world)
+        class_name = self._class_of(given, world)
+        receipt = self._receipt(request, given.world, given.user_id, needed=False)
+        answer = await world.room.enter(given.user_id, given.nickname, given.region, class_name, receipt)
+        match answer:
+            case answers.Closed():
+                raise e.WorldClosed(f"the world {given.world} takes nobody new")
+            case answers.Full(waiting):
+                raise e.WorldClosed(f"{waiting} people wait already", hint="try again in a few minutes")
+        reply = await self._told(world, given.user_id, answer, receipt)
+        world.entries += 1
+        log.info(
+            "entry",
+            extra={"userId": given.user_id, "world": given.world, "status": reply.status, "rank": reply.rank},
+        )
+        cookie = (
+            f"{_cookie(given.world)}={reply.receipt}; Path=/api/queue; HttpOnly; SameSite=Lax{self._secure}"
+        )
+        return WithHeaders(reply, {"Set-Cookie": cookie} if reply.receipt else {})
+
+    async def status(self, request: Request) -> PlaceReply:
+        asked: StatusQuery = request.query
+        self._limit(request)
+        world = self._worlds.of(asked.world)
+        receipt = self._proof(request, asked)
+        if receipt is not None:
+            far = await self._from_afar(world, receipt)
+            if far is not None:
+                return far
+        return await self._told(world, asked.user_id, await world.room.status(asked.user_id), receipt)
+
+    async def leave(self, request: Request) -> None:
+        asked: StatusQuery = request.query
+        self._limit(request)
+        world = self._worlds.of(asked.world)
+        self._proof(request, asked)
+        if isinstance(await world.room.leave(asked.user_id), answers.Inside):
+            raise e.InvalidInput("whoever is in the game leaves by leaving the game")
+
+    def _limit(self, request: Request) -> None:
+        self._by_ip.check(network_of(client_ip(request.http, self._proxies)))
+
+    def _class_of(self, given: EntryInput, world: World) -> str:
+        """What the login service signed; the base class where nobody signs, which only profile dev allows."""
+        if self._worlds.takes_unsigned and not given.signature:
+            return BASE
+        if not given.signature:
+            raise e.TokenRefused(
+                "an entry needs the signature of the login service", hint="see roost.sign_entry"
+            )
+        return self._worlds.passes.class_of(given.signature, given.world, given.user_id, time.time())
+
+    def _receipt(self, request: Request, world: str, user: str, *, needed: bool) -> Receipt | None:
+        token = request.http.headers.get(RECEIPT_HEADER) or request.http.cookies.get(_cookie(world), "")
+        if not token:
+            return None
+        try:
+            return self._worlds.passes.receipt(token, world, user)
+        except e.TokenRefused:
+            if needed:
+                raise
+            return None  # a browser may still hold the cookie of another account
+
+    def _proof(self, request: Request, asked: StatusQuery) -> Receipt | None:
+        """That they may ask about this place: its receipt, or the login service's signature."""
+        signature = request.http.headers.get(SIGNATURE_HEADER, "")
+        if signature:
+            self._worlds.passes.class_of(signature, asked.world, asked.user_id, time.time())
+            return self._receipt(request, asked.world, asked.user_id, needed=False)
+        receipt = self._receipt(request, asked.world, asked.user_id, needed=True)
+        if receipt is None:
+            raise e.TokenRefused(
+                "a place is shown to whoever holds its receipt",
+                hint=f"send the receipt that entry gave as {RECEIPT_HEADER}, or its cookie",
+            )
+        return receipt
+
+    async def _from_afar(self, world: World, receipt: Receipt) -> PlaceReply | None:
+        """The answer for somebody far back, from receipt and board alone; None if they are near."""
+        board = await world.room.board.get()
+        line = board.lines.get(receipt.line)
+        if board.born != receipt.born or line is None or line.waiting <= SMALL_LINE:
+            return None
+        rank = line.rank_of(receipt.seq)
+        if rank <= NEAR or receipt.seq < line.marks[0]:
+            return None
+        self._by_user.check(receipt.user)
+        poll_ms = rules.poll_ms(rank, line.fast)
+        world.presence.mark(receipt.user, poll_ms)
+        waiting = answers.Waiting(
+            receipt.seq, rank, line.away, 0, poll_ms, line.fast, line.slow, receipt.line
+        )
+        return self._waiting(world, receipt.user, waiting, board, receipt)
+
+    async def _told(self, world: World, user: str, answer: Any, receipt: Receipt | None) -> PlaceReply:
+        match answer:
+            case answers.Limited(retry_ms):
+                raise e.TooManyRequests(retry_after_s=retry_ms / 1000)
+            case answers.Waiting():
+                board = await world.room.board.get()
+                return self._waiting(world, user, answer, board, receipt)
+            case answers.Offered(seq, tid, left_ms):
+                board = await world.room.board.get()
+                return PlaceReply(
+                    "PROMOTED",
+                    world=world.name,
+                    next_poll_ms=2000,
+                    ticket_id=self._worlds.passes.sign_ticket(Ticket(world.name, user, tid, seq)),
+                    receipt=self._signed(world, user, board, seq, "", 0),
+                    expires_in_ms=left_ms,
+                    server_url=board.server_url(),
+                    message=board.message,
+                )
+            case answers.Inside():
+                return PlaceReply("ENTERED", world=world.name, next_poll_ms=30_000)
+            case answers.Held(left_ms):
+                return PlaceReply(
+                    "ENTERED",
+                    world=world.name,
+                    next_poll_ms=2000,
+                    expires_in_ms=left_ms,
+                    message="your place is held: enter again to come back in",
+                )
+            case answers.Nobody():
+                return PlaceReply("NONE", world=world.name, next_poll_ms=30_000)
+        raise AssertionError(answer)
+
+    def _waiting(
+        self,
+        world: World,
+        user: str,
+        found: answers.Waiting,
+        board: WorldBoard,
+        receipt: Receipt | None,
+    ) -> PlaceReply:
+        shown = found.rank
+        if receipt is not None and receipt.seq == found.seq and receipt.born == board.born and receipt.shown:
+            shown = min(shown, receipt.shown)
+        eta = rules.eta_seconds(shown, found.fast, found.slow) if board.mode != "hold" else None
+        return PlaceReply(
+            "WAITING",
+            rank=shown,
+            world=world.name,
+            ahead=shown - 1,
+            away_ahead=found.away_ahead,
+            next_poll_ms=_jittered(user, found.poll_ms),
+            was_away=bool(found.was_away),
+            eta_seconds=eta[0] if eta else None,
+            eta_high_seconds=eta[1] if eta else None,
+            receipt=self._signed(world, user, board, found.seq, found.line, shown),
+            message=board.message,
+        )
+
+    def _signed(self, world: World, user: str, board: WorldBoard, seq: int, line: str, shown: int) -> str:
+        return self._worlds.passes.sign_receipt(Receipt(world.name, user, board.born, seq, line, shown))
+
+    # -- game servers
+
+    async def consume(self, request: Request) -> ConsumeReply:
+        given: ConsumeInput = request.body
+        return await self._worlds.consume(given)
+
+    async def release(self, request: Request) -> ReleaseReply:
+        given: ReleaseInput = request.body
+        return await self._worlds.release(request.path["world"], request.path["serverId"], given)
+
+    async def report(self, request: Request) -> ReportReply:
+        given: ReportInput = request.body
+        return await self._worlds.report(request.path["world"], request.path["serverId"], given)
+
+    # -- operators
+
+    async def worlds(self, request: Request) -> WorldList:
+        return WorldList([await self._view(world) for world in self._worlds.all()])
+
+    async def world(self, request: Request) -> WorldView:
+        return await self._view(self._worlds.of(request.path["world"]))
+
+    async def govern(self, request: Request) -> WorldView:
+        given: WorldPatch = request.body
+        world = self._worlds.of(request.path["world"])
+        if given.limit is not None and not -1 <= given.limit <= 2**31:
+            raise e.InvalidInput(f"limit is {given.limit}, must be 0 to {2**31}, or null")
+        if given.rate is not None and given.rate != -1 and not 0 < given.rate <= 1_000_000:
+            raise e.InvalidInput(f"rate is {given.rate}, must be above 0, or null")
+        answer = await world.room.govern(
+            mode=given.mode or "",
+            message="-" if given.message is None else given.message,
+            limit="-" if given.limit is None else "" if given.limit < 0 else str(given.limit),
+            rate="-" if given.rate is None else "" if given.rate < 0 else f"{given.rate:g}",
+            expected="" if given.revision is None else str(given.revision),
+        )
+        if isinstance(answer, answers.Conflict):
+            raise e.PolicyConflict(f"the world is at revision {answer.revision}")
+        return await self._view(world)
+
+    async def kick(self, request: Request) -> None:
+        world = self._worlds.of(request.path["world"])
+        if isinstance(await world.room.leave(request.path["userId"], kicked=True), answers.Inside):
+            raise e.InvalidInput("they are in the game: the game server must let them go")
+
+    async def _view(self, world: World) -> WorldView:
+        board, policy = await world.room.read_board(), world.room.policy
+        return WorldView(
+            world=world.name,
+            mode=board.mode,  # type: ignore[arg-type]
+            message=board.message,
+            revision=board.number("revision"),
+            waiting=board.waiting,
+            away=board.away,
+            tickets=board.offers,
+            held=board.held,
+            inside=board.inside,
+            capacity=board.capacity,
+            free=board.free,
+            limit=board.limit,
+            rate=float(board.numbers["rate"]) if "rate" in board.numbers else None,
+            classes=[_class_view(policy, name, line) for name, line in board.lines.items()],
+            servers=[
+                ServerView(row.server_id, row.life, row.capacity, row.inside, row.url, row.doubt)
+                for row in board.servers
+            ],
+            counters={name: board.number(name) for name in COUNTERS},
+        )
+
+
+def _class_view(policy: rules.Policy, name: str, line: Line) -> ClassView:
+    class_name = policy.class_of(name)
+    return ClassView(class_name, policy.share_of(class_name), line.waiting, line.away, line.fast / 1000)
+
+
+def _cookie(world: str) -> str:
+    return f"roost_receipt_{world}"
+
+
+def _jittered(user: str, poll_ms: int) -> int:
+    """Up to 15 % sooner, the same for the same person: people spread, and nobody comes late by it."""
+    spread = hashlib.blake2s(user.encode(), digest_size=2).digest()
+    return poll_ms - poll_ms * int.from_bytes(spread, "big") * 15 // 6_553_500

@@ -1,0 +1,252 @@
+"""A game server's door to a waiting room. The rules of the ledger are in here, so nobody can get them wrong.
+
+async with client.registered(type="game", group="kr-1", server_id="501", capacity=100) as me:
+    async with client.door(me, url="wss://game.example/501") as door:
+        guest = await door.consume(ticket)      # TicketRefused, ServerFull, AlreadyConnected
+        ...
+        await door.leave(guest)                 # "dropped" holds their place for a while
+
+A report says how many people are here (n), and up to which consume that is all of them (k): the last number
+such that every consume up to it was in the table when n was counted. So a late report makes the room too
+careful, never too generous.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from roost.api.queue import (
+    WORLD,
+    ConsumeInput,
+    ConsumeReply,
+    How,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+)
+from roost.core.backoff import Backoff, jittered
+from roost.core.errors import (
+    FencedInstance,
+    OutcomeUnknown,
+    QueueRefused,
+    RoostError,
+    ServerNotReported,
+    StoreError,
+    StoreUnavailable,
+)
+from roost.core.passes import peek_user
+from roost.sdk.heart import Registration
+
+log = logging.getLogger("roost.sdk.door")
+
+REPORT_INTERVAL_S = 5.0
+SOON_S = 0.2
+"""After a change the next report follows this soon; changes in between ride along."""
+ATTEMPTS = 4
+
+
+class AlreadyConnected(QueueRefused):
+    """This person is connected here already."""
+
+    hint = "close the other connection first"
+
+
+class DoorTransport(Protocol):
+    """What a door needs of the waiting room."""
+
+    async def consume(self, given: ConsumeInput) -> ConsumeReply: ...
+
+    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply: ...
+
+    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Somebody who was let in."""
+
+    user_id: str
+    nickname: str
+    region: str
+    connection: str
+    life: str
+
+
+class Door:
+    """Lets people in by their tickets, counts them and reports."""
+
+    def __init__(
+        self,
+        transport: DoorTransport,
+        registration: Registration,
+        *,
+        world: str = WORLD,
+        capacity: int | None = None,
+        url: str = "",
+        report_interval_s: float = REPORT_INTERVAL_S,
+    ) -> None:
+        self._transport = transport
+        self._me = registration
+        self._world = world
+        self._url = url
+        self._interval_s = report_interval_s
+        self.capacity = registration.given.capacity if capacity is None else capacity
+        self.server_id = registration.given.server_id or registration.instance_id
+        self.guests: dict[str, Guest] = {}
+        """By user id."""
+        self._life = registration.life
+        self._counted = 0
+        self._numbers: set[int] = set()
+        self._report_number = 0
+        self._changed = asyncio.Event()
+        self._untold: dict[str, tuple[Guest, How]] = {}
+        """Who left, until the waiting room knows it."""
+        self._settling: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.Task[None] | None = None
+        self.drain = False
+        """Whether it takes nobody new: its capacity is then what it holds."""
+
+    async def __aenter__(self) -> Self:
+        with contextlib.suppress(StoreError):  # the loop goes on trying
+            await self.report()
+        self._loop = asyncio.create_task(self._report_on(), name="roost door")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [*([self._loop] if self._loop else []), *self._settling]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._untold |= {guest.connection: (guest, "dropped") for guest in self.guests.values()}
+        self.guests.clear()
+        await self._tell_leaves()
+        with contextlib.suppress(RoostError):
+            self.capacity = 0
+            await self.report()
+
+    async def consume(self, ticket: str, connection: str = "") -> Guest:
+        """Let the holder of the ticket in; a refusal says what to do next."""
+        connection = connection or str(uuid.uuid4())
+        user = peek_user(ticket)
+        if user in self.guests and self.guests[user].connection != connection:
+            raise AlreadyConnected(f"{user} is connected here already")
+        life = self._me.life
+        try:
+            reply = await self._ask(ticket, connection, life)
+        except (OutcomeUnknown, StoreUnavailable):
+            task = asyncio.create_task(self._settle(ticket, connection, life))
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
+            raise
+        return self._admit(reply, connection, life)
+
+    async def leave(self, guest: Guest, how: How = "clean") -> None:
+        """They are gone from here; what becomes of their place depends on how."""
+        if self.guests.get(guest.user_id) == guest:
+            del self.guests[guest.user_id]
+            self._changed.set()
+        self._untold[guest.connection] = (guest, how)
+        await self._tell_leaves()
+
+    async def report(self) -> None:
+        """Say how many people are here, and which consumes that counts."""
+        self._follow_life()
+        self._report_number += 1
+        capacity = min(self.capacity, len(self.guests)) if self.drain else self.capacity
+        given = ReportInput(
+            self._life, self._report_number, capacity, len(self.guests), self._counted, self._url
+        )
+        await self._transport.report(self._world, self.server_id, given)
+
+    # -- inside
+
+    def _admit(self, reply: ConsumeReply, connection: str, life: str) -> Guest:
+        """In the table first, counted after: a report in between may say too little of k, never of n."""
+        guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
+        self.guests[guest.user_id] = guest
+        self._note(reply.number, life)
+        return guest
+
+    def _note(self, number: int, life: str) -> None:
+        if life == self._life:
+            self._numbers.add(number)
+            while self._counted + 1 in self._numbers:
+                self._counted += 1
+                self._numbers.discard(self._counted)
+        self._changed.set()
+
+    def _follow_life(self) -> None:
+        """A new life begins with everybody who is here, and counts its consumes anew."""
+        if self._me.life != self._life:
+            self._life, self._counted, self._numbers, self._report_number = self._me.life, 0, set(), 0
+
+    async def _ask(self, ticket: str, connection: str, life: str) -> ConsumeReply:
+        """Consume, again and again while the answer gets lost: the same connection gets the same answer."""
+        given = ConsumeInput(ticket, self.server_id, life, connection, self._world)
+        backoff = Backoff(0.05, 1.0)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._transport.consume(given)
+            except ServerNotReported:
+                if attempt == ATTEMPTS:
+                    raise
+                await self.report()
+            except (OutcomeUnknown, StoreUnavailable):
+                if attempt == ATTEMPTS:
+                    raise
+            await asyncio.sleep(backoff.next())
+        raise AssertionError("unreachable")
+
+    async def _settle(self, ticket: str, connection: str, life: str) -> None:
+        """Find out what became of a consume whose answer was lost; nobody waits for it, so they go back."""
+        while True:
+            await asyncio.sleep(jittered(1.0, 0.5))
+            try:
+                reply = await self._transport.consume(
+                    ConsumeInput(ticket, self.server_id, life, connection, self._world)
+                )
+            except StoreError:
+                continue
+            except RoostError:
+                return
+            guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
+            self._untold[connection] = (guest, "failed")
+            self._note(reply.number, life)
+            return
+
+    async def _tell_leaves(self) -> None:
+        """Tell who left; what cannot be told now is told with the next report."""
+        for connection, (guest, how) in list(self._untold.items()):
+            try:
+                await self._release(guest, how)
+            except StoreError as error:
+                log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
+                return
+            except RoostError as error:
+                log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
+            self._untold.pop(connection, None)
+
+    async def _release(self, guest: Guest, how: How) -> None:
+        given = ReleaseInput(guest.user_id, guest.life, guest.connection, how)
+        await self._transport.release(self._world, self.server_id, given)
+
+    async def _report_on(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(jittered(self._interval_s)):
+                    await self._changed.wait()
+            await asyncio.sleep(SOON_S)
+            self._changed.clear()
+            try:
+                await self._tell_leaves()
+                await self.report()
+            except FencedInstance as error:
+                log.error("another life of this server reports", extra={"reason": error.message})
+            except RoostError as error:
+                log.warning("report not sent", extra={"reason": error.message})

@@ -1,0 +1,188 @@
+"""The verbs of one world's waiting room."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from roost.core.errors import InvalidInput
+from roost.core.ids import Scope, check_id
+from roost.core.passes import Receipt
+from roost.store.store import Store
+from roost.waitingroom.board import BoardCache, WorldBoard
+from roost.waitingroom.rules import Policy, line_of
+from roost.waitingroom.scripts import (
+    Conflict,
+    Consumed,
+    Entered,
+    Fenced,
+    Found,
+    Governed,
+    Inside,
+    Left,
+    Nobody,
+    NotInside,
+    Released,
+    Reported,
+    Stale,
+    WorldScripts,
+)
+
+log = logging.getLogger("roost.waitingroom")
+
+MAX_NICKNAME = 64
+MAX_MESSAGE = 500
+MAX_USERS = 2**31
+DROP_PART = 500
+
+
+class _ServerLife(Protocol):
+    @property
+    def server_id(self) -> str: ...
+
+    @property
+    def life(self) -> str: ...
+
+
+class WaitingRoom:
+    """Who waits and who may enter, in one world."""
+
+    def __init__(self, store: Store, world: str, policy: Policy) -> None:
+        self.world = world
+        self.scope = Scope(world)
+        self.policy = policy
+        self.scripts = WorldScripts(store.library, store.keys, self.scope)
+        self.feed = store.feed(self.scope)
+        self.board = BoardCache(self.read_board)
+
+    async def enter(
+        self, user: str, nickname: str, region: str, class_name: str, receipt: Receipt | None = None
+    ) -> Entered:
+        """A place in the line, or a ticket at once where nobody waits and there is room."""
+        check_id(user, "userId")
+        _check_text("nickname", nickname, MAX_NICKNAME)
+        _check_text("region", region, MAX_NICKNAME)
+        policy = self.policy
+        if class_name not in policy.classes:
+            raise InvalidInput(f"there is no class {class_name[:40]!r} here")
+        return await self.scripts.enter(
+            user=user,
+            nickname=nickname,
+            region=region,
+            line=line_of(class_name),
+            tid=str(uuid.uuid4()),
+            ticket_ms=policy.ticket_ms,
+            most_waiting=policy.most_waiting,
+            receipt_seq=receipt.seq if receipt is not None else "",
+            receipt_born=receipt.born if receipt is not None else "",
+            rebuild_ms=policy.rebuild_ms,
+            period_ms=policy.period_ms,
+            burst=policy.burst,
+            lines=policy.lines,
+        )
+
+    async def status(self, user: str) -> Found:
+        check_id(user, "userId")
+        policy = self.policy
+        return await self.scripts.status(
+            user=user, forfeit=policy.forfeit, period_ms=policy.period_ms, burst=policy.burst
+        )
+
+    async def touch(self, people: Sequence[tuple[str, int]]) -> None:
+        """Mark people as there: (user, ms to their next call)."""
+        flat = [part for person in people for part in person]
+        await self.scripts.touch(users_and_poll_ms=flat)
+
+    async def leave(self, user: str, *, kicked: bool = False) -> Left | Nobody | Inside:
+        check_id(user, "userId")
+        return await self.scripts.leave(user=user, cause="kicked" if kicked else "left")
+
+    # -- game servers
+
+    async def consume(self, user: str, tid: str, server_id: str, life: str, connection: str) -> Consumed:
+        """Let the holder of a ticket in; only this admits."""
+        check_id(server_id, "serverId")
+        check_id(connection, "connection")
+        return await self.scripts.consume(
+            user=user, tid=tid, server=server_id, life=_life(life), conn=connection
+        )
+
+    async def release(
+        self, user: str, server_id: str, life: str, connection: str, how: str
+    ) -> Released | NotInside:
+        check_id(user, "userId")
+        check_id(server_id, "serverId")
+        return await self.scripts.release(
+            user=user,
+            server=server_id,
+            life=_life(life),
+            conn=connection,
+            how=how,
+            grace_ms=self.policy.grace_ms,
+        )
+
+    async def report(
+        self, server_id: str, life: str, *, number: int, capacity: int, users: int, counted: int, url: str
+    ) -> Reported | Stale | Fenced:
+        """How many people are on a server, and which consumes that counts."""
+        check_id(server_id, "serverId")
+        for what, value in (
+            ("capacity", capacity),
+            ("users", users),
+            ("counted", counted),
+            ("number", number),
+        ):
+            if not 0 <= value <= MAX_USERS:
+                raise InvalidInput(f"{what} is {value}, must be 0 to {MAX_USERS}")
+        if len(url) > 255 or any(ord(c) < 33 for c in url):
+            raise InvalidInput("url has at most 255 characters and no spaces")
+        return await self.scripts.report(
+            server=server_id, life=_life(life), number=number, cap=capacity, n=users, k=counted, url=url
+        )
+
+    async def server_ended(self, server: _ServerLife, died: bool) -> None:
+        """Its capacity, its people and its gap leave together; the people are seen to part by part."""
+        while True:
+            dropped = await self.scripts.drop(
+                server=server.server_id, life=server.life, cause="crash" if died else "clean", count=DROP_PART
+            )
+            if dropped.remaining == 0:
+                return
+
+    async def only_these_live(self, servers: Collection[_ServerLife], as_of_us: int) -> None:
+        """Drop every life in the ledger that does not live and is not younger than the news."""
+        live = {(server.server_id, server.life) for server in servers}
+        for row in (await self.read_board()).servers:
+            if (row.server_id, row.life) not in live and int(row.life) <= as_of_us:
+                log.warning("a server's end was missed", extra={"serverId": row.server_id})
+                await self.scripts.drop(server=row.server_id, life=row.life, cause="crash", count=DROP_PART)
+
+    # -- operators
+
+    async def govern(
+        self, *, mode: str = "", message: str = "", limit: str = "", rate: str = "", expected: str = ""
+    ) -> Governed | Conflict:
+        """Change how the world is run; empty leaves as it is, a dash takes away."""
+        _check_text("message", message, MAX_MESSAGE)
+        answer = await self.scripts.mode(
+            wanted=mode, message=message, limit=limit, rate=rate, expected=expected
+        )
+        self.board.forget()
+        return answer
+
+    async def read_board(self) -> WorldBoard:
+        lines = self.policy.lines
+        return WorldBoard.read(await self.scripts.board(lines=lines), lines)
+
+
+def _life(text: str) -> str:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16):
+        raise InvalidInput("life must be the number that discovery gave", hint="register the server first")
+    return text
+
+
+def _check_text(what: str, text: str, most: int) -> None:
+    if len(text) > most or any(ord(c) < 32 or ord(c) == 127 for c in text):
+        raise InvalidInput(f"{what} has at most {most} characters, none of them control characters")
