@@ -19,10 +19,15 @@ def health(settings: Settings, type_: str, group: str, *, json: bool) -> bool:
             ("server", "type", "group", "health", "status", "takes users", "beat", "probe", "votes"),
             [_row(server, found.checkers) for server in found.servers],
         )
-        ill = sum(not server.healthy for server in found.servers)
+        ill = sum(_is_ill(server) for server in found.servers)
+        servers = "server" if len(found.servers) == 1 else "servers"
         word = "checker" if found.checkers == 1 else "checkers"
-        print(f"{len(found.servers)} servers, {ill} unhealthy, {found.checkers} {word}")
-    return all(server.healthy or server.status == "initializing" for server in found.servers)
+        print(f"{len(found.servers)} {servers}, {ill} unhealthy, {found.checkers} {word}")
+    return not any(map(_is_ill, found.servers))
+
+
+def _is_ill(server: CheckedServer) -> bool:
+    return not server.healthy and server.status != "initializing"
 
 
 def _row(server: CheckedServer, checkers: int) -> tuple[str, ...]:

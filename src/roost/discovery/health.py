@@ -33,8 +33,8 @@ FAST_INTERVAL_S = 1.0
 VOTE_INTERVAL_S = 1.0
 EJECTION_CAP = 0.5
 """Share of the fleet that soft evidence (probes without an answer, reports) may make unhealthy."""
-REPORTS_PER_FAILURE = 5
-"""Failed requests in a row, as reported by callers, that count as one failed check."""
+REPORTS_PER_CHECK = 5
+"""Requests in a row with one outcome, as reported by callers, that count as one check."""
 MAX_REMEMBERED = 10_000
 """Dead servers whose return is told as a recovery."""
 
@@ -68,7 +68,8 @@ class _Patient:
     told_ill: bool = False
     refused: bool = False
     """Whether its last failure was a refused connection; only that does a mere TCP connect refute."""
-    failed_reports: int = 0
+    reports_row: int = 0
+    """Reports in a row of one kind: above 0 good ones, below 0 bad ones."""
     probe: Probe | None = None
     asked: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -99,7 +100,10 @@ class HealthChecker:
         self._thresholds = (fall, rise)
         self._clock = clock
         self._patients: dict[str, _Patient] = {}
-        self._dead: dict[str, None] = {}
+        """By instance id."""
+        self._named: dict[str, dict[str, _Patient]] = {}
+        """By server id, which is unique within a type only."""
+        self._dead: dict[tuple[str, str], None] = {}
         self._knows_all = False
         self._tasks: list[asyncio.Task[None]] = []
         self._unhealthy: list[Callable[[str], None]] = []
@@ -142,34 +146,37 @@ class HealthChecker:
 
     def is_server_healthy(self, server_id: str) -> bool:
         """Whether it is known and not unhealthy."""
-        patient = self._patients.get(server_id)
-        return patient is not None and not patient.told_ill and patient.instance.status != "initializing"
+        named = self._named.get(server_id, {})
+        return bool(named) and all(map(self._is_healthy, named.values()))
+
+    @staticmethod
+    def _is_healthy(patient: _Patient) -> bool:
+        return not patient.told_ill and patient.instance.status != "initializing"
 
     def report(self, server_id: str, ok: bool, latency_ms: float = 0.0) -> None:
-        """What happened to a caller's own request; several failures in a row count as a failed check."""
-        patient = self._patients.get(server_id)
-        if patient is None:
-            return
-        patient.failed_reports = 0 if ok else patient.failed_reports + 1
-        if patient.failed_reports >= REPORTS_PER_FAILURE:
-            patient.failed_reports = 0
-            self._note(patient, ok=False)
+        """What happened to a caller's own request; several in a row with one outcome count as a check."""
+        for patient in list(self._named.get(server_id, {}).values()):
+            row = patient.reports_row
+            patient.reports_row = max(row, 0) + 1 if ok else min(row, 0) - 1
+            if abs(patient.reports_row) >= REPORTS_PER_CHECK:
+                patient.reports_row = 0
+                self._note(patient, ok=ok)
 
     def servers(self) -> list[CheckedServer]:
         """Every server as this checker sees it, the unhealthy first."""
-        rows = [self._row(server_id, patient) for server_id, patient in self._patients.items()]
+        rows = [self._row(patient) for patient in self._patients.values()]
         return sorted(rows, key=lambda row: (row.healthy, row.type, row.server_id))
 
-    def _row(self, server_id: str, patient: _Patient) -> CheckedServer:
+    def _row(self, patient: _Patient) -> CheckedServer:
         instance = patient.instance
         return CheckedServer(
-            server_id=server_id,
+            server_id=name_of(instance),
             instance_id=instance.instance_id,
             life=instance.life,
             type=instance.type,
             group=instance.group,
             status=instance.status,
-            healthy=self.is_server_healthy(server_id),
+            healthy=self._is_healthy(patient),
             accepting=instance.accepting,
             last_heartbeat=instance.last_heartbeat,
             votes=self.tally.votes.get(instance.instance_id, 0),
@@ -190,38 +197,45 @@ class HealthChecker:
     def hear(self, change: Change) -> None:
         """Take one change of discovery into account."""
         if change.event == "snapshot":
-            listed = {name_of(instance): instance for instance in change.instances or ()}
-            for server_id in self._patients.keys() - listed.keys():
-                self._bury(server_id, died=True)
+            listed = {instance.instance_id: instance for instance in change.instances or ()}
+            for instance_id in self._patients.keys() - listed.keys():
+                self._bury(instance_id, died=True)
             for instance in listed.values():
                 self._see(instance)
             self._knows_all = True
         elif change.event == "removed":
-            self._bury(change.server_id, died=change.status == "no-response", life=change.life)
+            self._bury(change.instance_id, died=change.status == "no-response", life=change.life)
         elif change.instance is not None:
             self._see(change.instance)
 
     def _see(self, instance: Instance) -> None:
-        server_id = name_of(instance)
-        patient = self._patients.get(server_id)
+        patient = self._patients.get(instance.instance_id)
         if patient is None or patient.instance.life != instance.life:
             judgement = Judgement(*self._thresholds, healthy=not instance.unhealthy)
             due = self._clock() + jittered(self._interval_s / 2, 0.9)
-            was_ill = patient.told_ill if patient is not None else server_id in self._dead
-            self._dead.pop(server_id, None)
-            patient = self._patients[server_id] = _Patient(instance, judgement, due, was_ill)
+            name = (instance.type, name_of(instance))
+            was_ill = patient.told_ill if patient is not None else name in self._dead
+            self._dead.pop(name, None)
+            # What others found may have been a refusal: then a connection refutes it.
+            patient = _Patient(instance, judgement, due, was_ill, refused=instance.unhealthy)
+            self._patients[instance.instance_id] = patient
+            self._named.setdefault(name_of(instance), {})[instance.instance_id] = patient
         patient.instance = instance
-        self._tell(server_id, patient)
+        self._tell(patient)
 
-    def _bury(self, server_id: str, *, died: bool, life: str = "") -> None:
-        patient = self._patients.get(server_id)
+    def _bury(self, instance_id: str, *, died: bool, life: str = "") -> None:
+        patient = self._patients.get(instance_id)
         if patient is None or (life and life != patient.instance.life):
             return
-        del self._patients[server_id]
+        server_id = name_of(patient.instance)
+        del self._patients[instance_id]
+        del self._named[server_id][instance_id]
+        if not self._named[server_id]:
+            del self._named[server_id]
         if patient.asked is not None:
             patient.asked.cancel()
         if died or patient.told_ill:
-            self._dead[server_id] = None
+            self._dead[(patient.instance.type, server_id)] = None
             if len(self._dead) > MAX_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
         if died and not patient.told_ill:
@@ -244,7 +258,7 @@ class HealthChecker:
 
     def judge(self, instance: Instance, probe: Probe | None) -> None:
         """Take the outcome of one probe into account."""
-        patient = self._patients.get(name_of(instance))
+        patient = self._patients.get(instance.instance_id)
         if probe is None or patient is None or patient.instance.life != instance.life:
             return
         patient.probe = probe
@@ -259,7 +273,7 @@ class HealthChecker:
         if not ok:
             patient.refused = refused
         patient.judgement.note(ok, self._clock())
-        self._tell(name_of(patient.instance), patient)
+        self._tell(patient)
 
     def _is_capped(self, patient: _Patient) -> bool:
         """Whether so many others are unhealthy that the fault is more likely ours than theirs."""
@@ -289,20 +303,25 @@ class HealthChecker:
 
     # -- what is told
 
-    def _tell(self, server_id: str, patient: _Patient) -> None:
+    def _tell(self, patient: _Patient) -> None:
         """Call back if the server's state is another than was told last."""
-        ill = patient.instance.status == "suspect" and not patient.instance.accepting
+        ill = patient.instance.status == "suspect"
         if self._ballot is None:
             ill = ill or not patient.judgement.healthy
         if ill != patient.told_ill:
             patient.told_ill = ill
-            self._call(server_id, ill=ill)
+            self._call(name_of(patient.instance), ill=ill)
+
+    def _panics(self) -> bool:
+        """Whether more than half are unhealthy: then the fault is likely ours, and they stay routable."""
+        ill = sum(patient.told_ill for patient in self._patients.values())
+        return ill > EJECTION_CAP * len(self._patients)
 
     def _call(self, server_id: str, *, ill: bool) -> None:
         log.warning("server unhealthy" if ill else "server recovered", extra={"serverId": server_id})
         self.fell += ill
         self.rose += not ill
-        if self._balancer is not None:
+        if self._balancer is not None and not (ill and self._panics()):
             self._balancer.mark_server_healthy(server_id, not ill)
         for callback in self._unhealthy if ill else self._recovered:
             try:

@@ -158,7 +158,7 @@ class Discovery:
 
     async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
         """A health checker's whole opinion: (id, life) of all it finds unhealthy. The majority decides."""
-        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in ill[:MAX_BALLOTS])
+        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in sorted(ill)[:MAX_BALLOTS])
         answer = await self.scripts.vote(
             checker=checker, ballots=ballots.encode(), ttl_ms=0 if leave else CHECKER_TTL_MS
         )

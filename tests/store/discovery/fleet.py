@@ -30,7 +30,9 @@ from roost.discovery.scripts import (
     Swept,
     Taken,
     Unknown,
+    Voted,
 )
+from roost.discovery.service import CHECKER_TTL_MS
 from roost.store.feed import parse_entry
 from roost.store.keys import DISCOVERY, SdPart
 from roost.store.store import Store
@@ -125,6 +127,11 @@ class Fleet:
 
     async def bury(self, id: str, life: int) -> Buried | Alive:  # noqa: A002
         return await self.scripts.bury(id=id, life=life, now=self.now)
+
+    async def vote(self, checker: str, *ill: tuple[str, int], ttl_ms: int = CHECKER_TTL_MS) -> Voted:
+        """A checker's whole opinion: (id, life) of all it finds unhealthy."""
+        ballots = "\n".join(f"{id_}\t{life}" for id_, life in ill)
+        return await self.scripts.vote(checker=checker, ballots=ballots, ttl_ms=ttl_ms, now=self.now)
 
     async def sweep(self, *, limit: int = SWEEP_LIMIT, budget_percent: int = BUDGET_PERCENT) -> Swept:
         return await self.scripts.sweep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from roost.api.discovery import Order
 from roost.core.lease import MAX_STEP_MS
 from roost.discovery import scripts as answers
 from roost.discovery.model import encode, instances_of
+from roost.discovery.service import CHECKER_TTL_MS
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import RunningServer
@@ -57,7 +59,13 @@ class Living:
     told: int
     due: float
     """Lease time at which it becomes suspect, or dead if it is."""
-    suspect: bool = False
+    silent: bool = False
+    unhealthy: bool = False
+    """By the votes of the checkers."""
+
+    @property
+    def seen(self) -> str:
+        return "suspect" if self.silent or self.unhealthy else self.status
 
 
 class Model:
@@ -73,6 +81,8 @@ class Model:
         self.gone: dict[str, tuple[str, int]] = {}
         self.drained: set[str] = set()
         self.lives: dict[str, list[int]] = {}
+        self.counts_until: dict[str, int] = {}
+        self.opinions: dict[str, set[tuple[str, int]]] = {}
         self.told: list[tuple[str, str, int, str]] = []
 
     def tell(self, event: str, id_: str, status: str) -> None:
@@ -90,7 +100,7 @@ class Model:
                 return answers.Removed(cause)
         for other_id, other in self.live.items():
             if fresh.name and other.name == fresh.name and other_id != id_:
-                ends = other.due + (0 if other.suspect else other.ttl_ms / 2)
+                ends = other.due + (0 if other.silent else other.ttl_ms / 2)
                 return answers.Taken(other_id, max(0, -int(-(ends - self.clock_ms) // 1)))
         if known and (known.place, known.name, known.capacity) != (fresh.place, fresh.name, fresh.capacity):
             self.tell("removed", id_, "terminated")
@@ -119,21 +129,23 @@ class Model:
 
     def renew(self, id_: str, known: Living, status: str, load: int) -> None:
         fresh_due = self.clock_ms + known.ttl_ms / 2
-        known.due = fresh_due if known.suspect else max(known.due, fresh_due)
+        known.due = fresh_due if known.silent else max(known.due, fresh_due)
         step = max(1, (known.capacity or known.told) / 20)
-        news = known.suspect or status != known.status or abs(load - known.told) >= step
-        known.suspect, known.status, known.load = False, status, load
+        ends_suspicion = known.silent and not known.unhealthy
+        news = ends_suspicion or status != known.status or abs(load - known.told) >= step
+        known.silent, known.status, known.load = False, status, load
         if news:
             known.told = load
-            self.tell("changed", id_, status)
+            self.tell("changed", id_, known.seen)
 
     def suspect(self, id_: str) -> bool:
         known = self.live[id_]
-        if known.suspect:
+        if known.silent:
             return False
-        known.suspect = True
+        known.silent = True
         known.due += known.ttl_ms / 2
-        self.tell("changed", id_, "suspect")
+        if not known.unhealthy:
+            self.tell("changed", id_, "suspect")
         return True
 
     def end(self, id_: str, cause: str) -> None:
@@ -151,7 +163,7 @@ class Model:
 
     def bury(self, id_: str, life: int) -> Any:
         known = self.live.get(id_)
-        if known is None or known.life != life or not known.suspect:
+        if known is None or known.life != life or not known.silent:
             return answers.Alive()
         self.end(id_, "no-response")
         return answers.Buried()
@@ -171,7 +183,7 @@ class Model:
         if self.clock_ms - window_from >= BUDGET_WINDOW_MS:
             window_from, spent = self.clock_ms, 0
         budget = max(1, (len(self.live) + spent) * BUDGET_PERCENT // 100) - spent
-        suspected = [id_ for *_, id_ in due if not self.live[id_].suspect]
+        suspected = [id_ for *_, id_ in due if not self.live[id_].silent]
         over = {id_ for *_, id_ in due} - set(suspected)
         assert found.clock_ms == self.clock_ms
         assert found.suspected == suspected
@@ -185,6 +197,25 @@ class Model:
             self.end(id_, "no-response")
         for id_ in found.held:
             self.live[id_].due = self.clock_ms + self.live[id_].ttl_ms
+
+    def vote(
+        self, checker: str, ill: set[tuple[str, int]], leaves: bool
+    ) -> tuple[int, dict[str, int], set[str]]:
+        """Live checkers, the votes, and those of whom the script tells a turn, in whatever order."""
+        self.counts_until[checker] = -1 if leaves else self.clock_ms + CHECKER_TTL_MS
+        self.opinions[checker] = ill
+        for silent in [c for c, until in self.counts_until.items() if until < self.clock_ms]:
+            del self.counts_until[silent], self.opinions[silent]
+        live, turned = len(self.counts_until), set()
+        counts = Counter(id_ for o in self.opinions.values() for id_, life in o if self.lives_as(id_, life))
+        for id_, known in self.live.items() if live else ():
+            before, known.unhealthy = known.seen, counts[id_] * 2 > live
+            if known.seen != before:
+                turned.add(id_)
+        return live, dict(counts), turned
+
+    def lives_as(self, id_: str, life: int) -> bool:
+        return id_ in self.live and self.live[id_].life == life
 
     def which(self, id_: str, which: str) -> int | None:
         """A life as a caller may name it."""
@@ -315,6 +346,22 @@ class Discovered(RuleBasedStateMachine):
         expected = self.model.bury(id_, life)
         assert self.do(self.fleet.bury(id_, life)) == expected
 
+    @rule(
+        checker=st.sampled_from(["x", "y", "z"]),
+        ill=st.sets(st.tuples(IDS, st.sampled_from(["present", "present", "former", "later"]))),
+        leaves=st.sampled_from([False, False, False, True]),
+    )
+    def vote(self, checker: str, ill: set[tuple[str, str]], leaves: bool) -> None:
+        named = {(id_, self.model.which(id_, which) or 1) for id_, which in ill}
+        live, votes, turned = self.model.vote(checker, named, leaves)
+        answer = self.do(self.fleet.vote(checker, *sorted(named), ttl_ms=0 if leaves else CHECKER_TTL_MS))
+        assert answer.live == live
+        assert dict(zip(answer.votes[::2], map(int, answer.votes[1::2]), strict=True)) == votes
+        told = self.do(self.fleet.told())[len(self.model.told) :]
+        assert sorted(id_ for _, id_, _ in told) == sorted(turned)
+        for _, id_, _ in told:
+            self.model.tell("changed", id_, self.model.live[id_].seen)
+
     @rule(id_=IDS, drain=st.booleans())
     def order(self, id_: str, drain: bool) -> None:
         known = self.model.live.get(id_)
@@ -356,14 +403,22 @@ class Discovered(RuleBasedStateMachine):
         snapshot = await self.fleet.snapshot()
         assert snapshot.rev == len(model.told)
         seen = {
-            i.instance_id: (f"{i.type}:{i.group}", int(i.life), i.status, i.load, i.order is not None)
+            i.instance_id: (
+                f"{i.type}:{i.group}",
+                int(i.life),
+                i.status,
+                i.unhealthy,
+                i.load,
+                i.order is not None,
+            )
             for i in instances_of(snapshot)
         }
         assert seen == {
             id_: (
                 known.place,
                 known.life,
-                "suspect" if known.suspect else known.status,
+                known.seen,
+                known.unhealthy,
                 known.load,
                 (known.name or id_) in model.drained,
             )

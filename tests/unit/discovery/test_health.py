@@ -7,7 +7,7 @@ import pytest
 
 from roost.api.discovery import Change, HealthCheck, Instance, Probe, Status
 from roost.balancing import LoadBalancer, Server
-from roost.discovery.health import REPORTS_PER_FAILURE, HealthChecker, Tally
+from roost.discovery.health import REPORTS_PER_CHECK, HealthChecker, Tally
 from roost.discovery.probes import REFUSED, Prober
 
 HTTP = HealthCheck("http", "main")
@@ -65,7 +65,9 @@ class Ward:
         return instance
 
     def leave(self, server: str, status: str) -> None:
-        self.checker.hear(Change("removed", 2, "2", server_id=server, status=status))
+        self.checker.hear(
+            Change("removed", 2, "2", instance_id=f"i-{server}", server_id=server, status=status)
+        )
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ async def test_a_new_life_that_takes_an_unhealthy_ones_place_is_its_recovery(war
 
 async def test_the_end_of_an_earlier_life_is_not_the_end_of_the_present_one(ward: Ward) -> None:
     ward.see("501", life="2")
-    ward.checker.hear(Change("removed", 2, "2", life="1", server_id="501", status="no-response"))
+    ward.checker.hear(Change("removed", 2, "2", "i-501", "1", "501", "no-response"))
     assert ward.told == []
     assert ward.checker.is_server_healthy("501")
 
@@ -155,7 +157,7 @@ async def test_a_tcp_connect_refutes_a_refusal_and_nothing_else(ward: Ward) -> N
     for probe in (DEAD, DEAD, DEAD, WELL, WELL):
         ward.checker.judge(instance, probe)
     assert ward.told == [("ill", "501"), ("well", "501")]
-    for _ in range(3 * REPORTS_PER_FAILURE):
+    for _ in range(3 * REPORTS_PER_CHECK):
         ward.checker.judge(instance, WELL)
         ward.checker.report("501", ok=False)
     assert ward.told[2:] == [("ill", "501")]
@@ -218,7 +220,7 @@ async def test_failed_requests_of_callers_count_in_the_end(ward: Ward) -> None:
     ward.see("501")
     ward.see("502")
     ward.see("503")
-    for _ in range(3 * REPORTS_PER_FAILURE - 1):
+    for _ in range(3 * REPORTS_PER_CHECK - 1):
         ward.checker.report("501", ok=False)
     assert ward.told == []
     ward.checker.report("501", ok=False)
@@ -238,3 +240,51 @@ async def test_a_callback_that_fails_does_not_silence_the_others() -> None:
     ward.see("501")
     ward.leave("501", "no-response")
     assert heard == ["501"]
+
+
+async def test_servers_of_two_types_may_bear_one_name() -> None:
+    ward = Ward()
+    game = ward.see("501")
+    chat = Instance(
+        "chat",
+        "kr-1",
+        "501",
+        instance_id="i-chat",
+        life="9",
+        status="ready",
+        accepting=True,
+        last_heartbeat="",
+    )
+    ward.checker.hear(Change("added", 3, "3", instance=chat))
+    ward.leave("501", "no-response")
+    assert ward.told == [("ill", "501")]
+    assert ward.checker.is_server_healthy("501"), "the chat server lives"
+    ward.checker.judge(game, WELL)
+    assert [row.type for row in ward.checker.servers()] == ["chat"]
+
+
+async def test_good_reports_in_a_row_count_as_much_as_bad_ones(ward: Ward) -> None:
+    ward.see("501", health=None)
+    ward.see("502", health=None)
+    ward.see("503", health=None)
+    for _ in range(3 * REPORTS_PER_CHECK):
+        ward.checker.report("501", ok=False)
+    assert ward.told == [("ill", "501")]
+    for _ in range(2 * REPORTS_PER_CHECK):
+        ward.checker.report("501", ok=True)
+    assert ward.told == [("ill", "501"), ("well", "501")]
+
+
+async def test_a_late_checker_believes_a_connection_where_others_met_a_refusal() -> None:
+    ward = Ward(ballot=NoBallot())
+    instance = ward.see("501", status="suspect", unhealthy=True, health=HealthCheck("tcp", "main"))
+    ward.checker.judge(instance, WELL)
+    ward.checker.judge(instance, WELL)
+    assert ward.checker.ballots() == []
+
+
+async def test_a_snapshot_taken_in_panic_is_nobodys_recovery(ward: Ward) -> None:
+    ill = ward.see("501", status="suspect")
+    ill.accepting = True
+    ward.checker.hear(Change("snapshot", 9, "9", instances=[ill]))
+    assert ward.told == [("ill", "501")]
