@@ -106,6 +106,7 @@ class Platform:
             leader.lead(self.led(FAILOVER, self.failover.run)),
             self.notifier.run(),
             self._watch_store(),
+            *((self.worlds.export_status(),) if "manager" in self.roles else ()),
             *(world.presence.run() for world in self.worlds.all()),
             *(self._manage(world) for world in self.worlds.all() if "manager" in self.roles),
         ]

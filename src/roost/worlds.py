@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 import os
@@ -23,13 +24,17 @@ from roost.core.signing import MasterKey, parse_keys
 from roost.discovery.failover import ServerLife
 from roost.settings import Settings
 from roost.store.store import Store
+from roost.version import __version__
 from roost.waitingroom import scripts as answers
 from roost.waitingroom.admitter import Admitter
 from roost.waitingroom.presence import Presence
+from roost.waitingroom.push import Push
 from roost.waitingroom.rules import parse_worlds
 from roost.waitingroom.service import WaitingRoom
 
 log = logging.getLogger("roost.worlds")
+
+EXPORT_S = 5.0
 
 
 @dataclass(slots=True)
@@ -38,12 +43,14 @@ class World:
     room: WaitingRoom
     presence: Presence = field(init=False)
     admitter: Admitter = field(init=False)
+    push: Push = field(init=False)
     entries: int = 0
     """Entries that this process answered."""
 
     def __post_init__(self) -> None:
         self.presence = Presence(self.room)
         self.admitter = Admitter(self.room)
+        self.push = Push(self.room.feed)
 
 
 class Worlds:
@@ -56,6 +63,7 @@ class Worlds:
             for name in parse_worlds(settings.queue.worlds)
         }
         self._settings = settings
+        self._store = store
         self._passes: Passes | None = None
         self.takes_unsigned = settings.is_dev() and not settings.queue_keys
 
@@ -79,6 +87,27 @@ class Worlds:
             if self.takes_unsigned:
                 log.warning("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
         return self._passes
+
+    async def export_status(self) -> None:
+        """Write `server:status` for the tools of others, every 5 s while we lead the first world."""
+        world, key = self.all()[0], self._store.keys.server_status()
+        while True:
+            await asyncio.sleep(EXPORT_S)
+            if not world.admitter.leading:
+                continue
+            try:
+                board = await world.room.board.get()
+                named = {
+                    "max_cap": board.capacity,
+                    "current_users": board.inside,
+                    "region": self._settings.namespace or world.name,
+                    "version": __version__,
+                }
+                flat = [part for pair in named.items() for part in pair]
+                await self._store.call("HSET", key, *flat, key=key, idempotent=True)
+                await self._store.call("EXPIRE", key, int(6 * EXPORT_S), key=key, idempotent=True)
+            except e.StoreError as error:
+                log.debug("status not exported", extra={"reason": error.message})
 
     # -- what game servers say
 

@@ -18,6 +18,7 @@ from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats,
 from roost.gateway.routes.balancing import balancing_routes
 from roost.gateway.routes.discovery import discovery_routes
 from roost.gateway.routes.health import health_routes
+from roost.gateway.routes.player_page import player_page_routes
 from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.queue import queue_routes
 from roost.gateway.routes.system import system_routes
@@ -38,6 +39,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *prometheus_routes(platform),
         *balancing_routes(),
         *queue_routes(platform),
+        *player_page_routes(platform),
         *more_routes,
     ]
     for route in routes:

@@ -31,21 +31,31 @@ class Admitter:
         self._room = room
         self.ticks = 0
         self.tenures = 0
+        self.leading = False
 
     async def run(self, tenure: Tenure) -> None:
         """The leader's work, until another leads."""
         self.tenures += 1
-        while True:
-            started = time.monotonic()
-            try:
-                if not await self._round(tenure.epoch):
-                    return
-            except StoreError as error:
-                log.info("no tick", extra={"world": self._room.world, "reason": error.message})
-            except Exception:  # the loop must outlive any single bad tick
-                log.exception("tick failed", extra={"world": self._room.world})
-            spent = time.monotonic() - started
-            await asyncio.sleep(max(0.01, self._room.policy.tick_ms / 1000 - spent))
+        self.leading = True
+        try:
+            while await self._survived(tenure.epoch):
+                pass
+        finally:
+            self.leading = False
+
+    async def _survived(self, epoch: int) -> bool:
+        """One round and the pause after it; False if another leads."""
+        started = time.monotonic()
+        try:
+            if not await self._round(epoch):
+                return False
+        except StoreError as error:
+            log.info("no tick", extra={"world": self._room.world, "reason": error.message})
+        except Exception:  # the loop must outlive any single bad tick
+            log.exception("tick failed", extra={"world": self._room.world})
+        spent = time.monotonic() - started
+        await asyncio.sleep(max(0.01, self._room.policy.tick_ms / 1000 - spent))
+        return True
 
     async def _round(self, epoch: int) -> bool:
         """A tick, and more at once while people who are away hide those who are there."""

@@ -149,5 +149,9 @@ class BoardCache:
                 self._at = asked
             return self._kept
 
+    def kept(self, most_s: float) -> WorldBoard | None:
+        """The board as it was read last, unless that is longer ago."""
+        return self._kept if self._kept is not None and time.monotonic() - self._at <= most_s else None
+
     def forget(self) -> None:
         self._at = 0.0

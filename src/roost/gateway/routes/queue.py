@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import itertools
 import logging
 import time
+from collections.abc import AsyncIterator
 from typing import Any
+
+import msgspec
+from aiohttp import web
 
 from roost.api import Message
 from roost.api.queue import (
@@ -30,6 +36,7 @@ from roost.core.passes import BASE, Receipt, Ticket
 from roost.gateway.limits import Limiter, network_of
 from roost.gateway.peer import client_ip
 from roost.gateway.route import Request, Route, WithHeaders
+from roost.gateway.stream import Event, stream
 from roost.settings import parse_networks
 from roost.waitingroom import rules
 from roost.waitingroom import scripts as answers
@@ -42,6 +49,8 @@ RECEIPT_HEADER = "X-Queue-Receipt"
 SIGNATURE_HEADER = "X-Queue-Signature"
 NEAR = 2000
 """Up to this rank a place is asked for; beyond it, it is told from the board."""
+MAX_STREAMS = 50_000
+AWAY = "the line stands still for a moment; you keep your place"
 SMALL_LINE = 20_000
 """In a line up to this length everybody is near."""
 COUNTERS = (
@@ -80,6 +89,15 @@ def _for_players(handlers: _Handlers) -> list[Route]:
             query=StatusQuery,
             reply=PlaceReply,
             errors=refusals,
+        ),
+        Route(
+            "GET",
+            "/api/queue/events",
+            handlers.events,
+            "The place as it changes, as server-sent events; an open stream counts as being there",
+            query=StatusQuery,
+            errors=refusals,
+            content_type="text/event-stream",
         ),
         Route(
             "DELETE",
@@ -203,12 +221,41 @@ class _Handlers:
         asked: StatusQuery = request.query
         self._limit(request)
         world = self._worlds.of(asked.world)
+        return await self._place(world, asked.user_id, self._proof(request, asked))
+
+    async def events(self, request: Request) -> web.StreamResponse:
+        asked: StatusQuery = request.query
+        self._limit(request)
+        world = self._worlds.of(asked.world)
         receipt = self._proof(request, asked)
+        if world.push.open >= MAX_STREAMS:
+            raise e.TooManyRequests("as many streams are open here as may be", retry_after_s=5.0)
+        return await stream(request.http, self._changes(world, asked.user_id, receipt), request.request_id)
+
+    async def _changes(self, world: World, user: str, receipt: Receipt | None) -> AsyncIterator[Event]:
+        """The place at once, whenever they would ask, and the moment that something happens to them."""
+        with world.push.listening(user) as waiter:
+            for count in itertools.count(1):
+                try:
+                    reply = await self._place(world, user, receipt)
+                except e.TooManyRequests as error:
+                    await asyncio.sleep(error.retry_after_s)
+                    continue
+                except e.StoreError:
+                    reply = PlaceReply("WAITING", world=world.name, next_poll_ms=2000, message=AWAY)
+                yield Event(str(count), "place", msgspec.json.encode(reply))
+                if reply.status == "NONE":
+                    return
+                if reply.receipt:
+                    receipt = self._worlds.passes.receipt(reply.receipt, world.name, user)
+                await waiter.wait(reply.next_poll_ms / 1000)
+
+    async def _place(self, world: World, user: str, receipt: Receipt | None) -> PlaceReply:
         if receipt is not None:
             far = await self._from_afar(world, receipt)
             if far is not None:
                 return far
-        return await self._told(world, asked.user_id, await world.room.status(asked.user_id), receipt)
+        return await self._told(world, user, await world.room.status(user), receipt)
 
     async def leave(self, request: Request) -> None:
         asked: StatusQuery = request.query

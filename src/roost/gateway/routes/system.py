@@ -75,6 +75,7 @@ def system_routes(platform: Platform, stats: Mapping[Route, RouteStats]) -> list
     registry = metrics.make_registry(platform, stats)
 
     async def metrics_page(request: Request) -> web.Response:
+        await metrics.look(platform.worlds.all())
         return web.Response(
             body=metrics.page(registry), headers={"Content-Type": "text/plain; version=0.0.4"}
         )

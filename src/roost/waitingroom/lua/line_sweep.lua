@@ -28,8 +28,8 @@ local function line_sweep(world, waiting_line, away_line, people, suffix, count,
       stay_away = stay_away + 1
     end
   end
-  redis.call('HSET', world, 'looked' .. suffix, #part == 0 and 0 or from + stay,
-    'looked_away' .. suffix, #absent == 0 and 0 or from_away + stay_away)
+  redis.call('HSET', world, 'looked' .. suffix, #part < count * 2 and 0 or from + stay,
+    'looked_away' .. suffix, #absent < count and 0 or from_away + stay_away)
   if gone > 0 then
     redis.call('HINCRBY', world, 'gone', gone)
   end

@@ -39,10 +39,12 @@ local was = server_record(servers, id)
 if was and tonumber(was.life) > tonumber(life) then
   return { 'FENCED', was.life }
 end
-for _, ended in ipairs(redis.call('SMEMBERS', inside .. id .. ':ended')) do
-  if tonumber(life) <= tonumber(ended) then
-    return { 'FENCED', ended }
-  end
+local ended = 0
+for _, former in ipairs(redis.call('SMEMBERS', inside .. id .. ':ended')) do
+  ended = math.max(ended, tonumber(former))
+end
+if tonumber(life) <= ended then
+  return { 'FENCED', ended }
 end
 if was and was.life == life and number <= was.number then
   return { 'STALE' }
