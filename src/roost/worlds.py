@@ -97,14 +97,9 @@ class Worlds:
                 continue
             try:
                 board = await world.room.board.get()
-                named = {
-                    "max_cap": board.capacity,
-                    "current_users": board.inside,
-                    "region": self._settings.namespace or world.name,
-                    "version": __version__,
-                }
-                flat = [part for pair in named.items() for part in pair]
-                await self._store.call("HSET", key, *flat, key=key, idempotent=True)
+                region = self._settings.namespace or world.name
+                fields = ("max_cap", board.capacity, "current_users", board.inside, "region", region)
+                await self._store.call("HSET", key, *fields, "version", __version__, key=key, idempotent=True)
                 await self._store.call("EXPIRE", key, int(6 * EXPORT_S), key=key, idempotent=True)
             except e.StoreError as error:
                 log.debug("status not exported", extra={"reason": error.message})

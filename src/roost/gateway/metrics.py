@@ -166,7 +166,11 @@ def _world_gauges(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
         ("queue_held", "Places held for people who dropped out of the game", lambda board: board.held),
         ("queue_inside", "The most people that may be inside", lambda board: board.inside),
         ("queue_capacity", "People that may be inside", lambda board: board.capacity),
-        ("queue_free", "Places that nobody has; below 0 after a cut of the capacity", lambda board: board.free),
+        (
+            "queue_free",
+            "Places that nobody has; below 0 after a cut of the capacity",
+            lambda board: board.free,
+        ),
         (
             "queue_servers_in_doubt",
             "Servers that must report again before anybody is admitted",
