@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from roost.api.queue import (
@@ -177,11 +178,11 @@ def _keys(settings: Settings, configured: str, variable: str) -> tuple[MasterKey
         raise e.WorldClosed(f"no keys to sign with: {variable} is not set", hint="`roost config --example`")
     path = settings.data / "dev-keys"
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return parse_keys(path.read_text(encoding="utf-8").strip())
-    text = "dev:" + base64.b64encode(secrets.token_bytes(32)).decode()
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    return parse_keys(text)
+    if not path.exists():
+        ours = path.with_name(f"dev-keys.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(ours, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write("dev:" + base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
+        with suppress(FileExistsError):  # whoever was first; nobody reads it half written
+            os.link(ours, path)
+        ours.unlink()
+    return parse_keys(path.read_text(encoding="utf-8").strip())

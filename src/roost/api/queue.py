@@ -19,6 +19,9 @@ class EntryInput(Message):
     """Of the login service; see `roost.sign_entry`."""
     region: str = ""
     world: str = WORLD
+    party: str = ""
+    """Whom they come with; believed without a signature in profile dev only."""
+    party_size: int = 1
 
 
 class PlaceReply(Message):
@@ -38,6 +41,8 @@ class PlaceReply(Message):
     receipt: str = ""
     ticket_id: str = ""
     expires_in_ms: int = 0
+    opens_in_ms: int = 0
+    """Until the world opens; before that the order is not drawn, and rank is how many take part."""
     server_url: str = ""
     message: str = ""
 
@@ -123,6 +128,11 @@ class WorldView(Message):
     free: int
     limit: int | None
     rate: float | None
+    opens_at: str | None
+    draw_digest: str
+    """SHA-256 of the seed by which places before the opening are drawn, known before anybody comes."""
+    draw_seed: str
+    """The seed itself, once the world is open: everybody can check their place."""
     classes: list[ClassView]
     servers: list[ServerView]
     counters: dict[str, int]
@@ -139,5 +149,7 @@ class WorldPatch(Message):
     message: str | None = ""
     limit: int | None = -1
     rate: float | None = -1.0
+    opens_at: str | None = ""
+    """ISO 8601; null opens it now."""
     revision: int | None = None
     """Refuse if it is another one by now."""

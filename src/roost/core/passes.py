@@ -29,6 +29,9 @@ class EntryPass(msgspec.Struct, array_like=True, frozen=True):
     class_: str
     expires_at: float
     """Unix seconds."""
+    party: str = ""
+    """Whom they come with, if not alone: everybody of the party gets in together, or nobody yet."""
+    size: int = 1
 
 
 class Receipt(msgspec.Struct, array_like=True, frozen=True):
@@ -80,15 +83,15 @@ class Passes:
         self._receipts = _Codec(Kind.RECEIPT, Receipt, queue_keys)
         self._tickets = _Codec(Kind.TICKET, Ticket, ticket_keys)
 
-    def class_of(self, signature: str, world: str, user: str, now: float) -> str:
-        """The class that the login service signed for this user; `TokenRefused` if it did not."""
+    def entry(self, signature: str, world: str, user: str, now: float) -> EntryPass:
+        """What the login service signed for this user; `TokenRefused` if it did not."""
         entry = self._entries.verify(signature)
         assert isinstance(entry, EntryPass)
         if entry.world != world or entry.user != user:
             raise TokenRefused("the signature is for another user or world")
         if entry.expires_at <= now:
             raise TokenRefused("the signature has expired")
-        return entry.class_
+        return entry
 
     def receipt(self, token: str, world: str, user: str) -> Receipt:
         receipt = self._receipts.verify(token)
@@ -113,11 +116,22 @@ class Passes:
 
 def peek_user(token: str) -> str:
     """The user that a ticket names, unverified: no reason to let somebody in. Empty if it is no ticket."""
+    found = _peek_ticket(token)
+    return found.user if found is not None else ""
+
+
+def short_ticket_id(token: str) -> str:
+    """What logs call a ticket: enough to find it, too little to use it. Empty if it is no ticket."""
+    found = _peek_ticket(token)
+    short = found.tid[:8] if found is not None else ""
+    return short if short.isascii() and short.isalnum() else ""
+
+
+def _peek_ticket(token: str) -> Ticket | None:
     try:
-        payload = peek(token)
-        return msgspec.msgpack.decode(payload[1:], type=Ticket).user
+        return msgspec.msgpack.decode(peek(token)[1:], type=Ticket)
     except (TokenRefused, msgspec.DecodeError):
-        return ""
+        return None
 
 
 def sign_entry(
@@ -126,9 +140,14 @@ def sign_entry(
     user: str,
     world: str = "main",
     class_: str = BASE,
+    party: str = "",
+    size: int = 1,
     ttl_s: float = 300.0,
     now: float | None = None,
 ) -> str:
-    """The `signature` with which a login service sends a user to the waiting room."""
+    """The `signature` with which a login service sends a user to the waiting room.
+
+    Members of a party are signed each, with the same `party` and its `size`.
+    """
     expires_at = (time.time() if now is None else now) + ttl_s
-    return _Codec(Kind.ENTRY, EntryPass, keys).sign(EntryPass(world, user, class_, expires_at))
+    return _Codec(Kind.ENTRY, EntryPass, keys).sign(EntryPass(world, user, class_, expires_at, party, size))

@@ -15,7 +15,8 @@ def client_ip(http: web.Request, trusted: Sequence[Network]) -> str:
     peer = http.remote or ""
     if not trusted:
         return peer
-    chain = [part.strip() for part in http.headers.get("X-Forwarded-For", "").split(",") if part.strip()]
+    forwarded = ",".join(http.headers.getall("X-Forwarded-For", ()))  # some proxies add a line of their own
+    chain = [part.strip() for part in forwarded.split(",") if part.strip()]
     while chain and _is_trusted(peer, trusted):
         peer = chain.pop()
     return peer if _parsed(peer) is not None else ""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -39,6 +40,7 @@ from roost.core.errors import (
     ServerNotReported,
     StoreError,
     StoreUnavailable,
+    TicketRefused,
 )
 from roost.core.passes import peek_user
 from roost.sdk.heart import Registration
@@ -49,6 +51,8 @@ REPORT_INTERVAL_S = 5.0
 SOON_S = 0.2
 """After a change the next report follows this soon; changes in between ride along."""
 ATTEMPTS = 4
+TOLD_AT_ONCE = 32
+"""Leaves that are on their way to the waiting room at the same time."""
 
 
 class AlreadyConnected(QueueRefused):
@@ -107,6 +111,9 @@ class Door:
         self._changed = asyncio.Event()
         self._untold: dict[str, tuple[Guest, How]] = {}
         """Who left, until the waiting room knows it."""
+        self._telling = asyncio.Lock()
+        self.reported_at: float | None = None
+        """Monotonic time of the last report that was taken."""
         self._settling: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
         self.drain = False
@@ -152,23 +159,30 @@ class Door:
             del self.guests[guest.user_id]
             self._changed.set()
         self._untold[guest.connection] = (guest, how)
-        await self._tell_leaves()
+        if not self._telling.locked():  # else whoever tells now tells this one too
+            await self._tell_leaves()
 
     async def report(self) -> None:
         """Say how many people are here, and which consumes that counts."""
         self._follow_life()
         self._report_number += 1
         capacity = min(self.capacity, len(self.guests)) if self.drain else self.capacity
-        given = ReportInput(
-            self._life, self._report_number, capacity, len(self.guests), self._counted, self._url
-        )
+        # Whoever dropped out is counted until the waiting room holds their place: else it might give it away.
+        dropped = sum(how == "dropped" for _, how in self._untold.values())
+        users = len(self.guests) + dropped
+        given = ReportInput(self._life, self._report_number, capacity, users, self._counted, self._url)
         await self._transport.report(self._world, self.server_id, given)
+        self.reported_at = time.monotonic()
 
     # -- inside
 
     def _admit(self, reply: ConsumeReply, connection: str, life: str) -> Guest:
         """In the table first, counted after: a report in between may say too little of k, never of n."""
         guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
+        if life != self._me.life:
+            self._untold[connection] = (guest, "failed")
+            self._changed.set()
+            raise TicketRefused("this server was registered anew meanwhile", hint="enter again")
         self.guests[guest.user_id] = guest
         self._note(reply.number, life)
         return guest
@@ -221,16 +235,22 @@ class Door:
             return
 
     async def _tell_leaves(self) -> None:
-        """Tell who left; what cannot be told now is told with the next report."""
-        for connection, (guest, how) in list(self._untold.items()):
-            try:
-                await self._release(guest, how)
-            except StoreError as error:
-                log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
-                return
-            except RoostError as error:
-                log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
-            self._untold.pop(connection, None)
+        """Tell of all who left; what cannot be told now is told with the next report."""
+        async with self._telling:
+            while part := list(self._untold.values())[:TOLD_AT_ONCE]:
+                if not all(await asyncio.gather(*(self._tell(guest, how) for guest, how in part))):
+                    return
+
+    async def _tell(self, guest: Guest, how: How) -> bool:
+        try:
+            await self._release(guest, how)
+        except StoreError as error:
+            log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
+            return False
+        except RoostError as error:
+            log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
+        self._untold.pop(guest.connection, None)
+        return True
 
     async def _release(self, guest: Guest, how: How) -> None:
         given = ReleaseInput(guest.user_id, guest.life, guest.connection, how)

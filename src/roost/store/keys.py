@@ -28,8 +28,10 @@ SdPart = Literal[
     "beats",
     "history",
 ]
-QueuePart = Literal["world", "servers", "offers", "grace", "waiting", "away", "people", "granted", "inside"]
-QUEUE_PREFIXES = ("people", "granted", "inside")
+QueuePart = Literal[
+    "world", "servers", "offers", "grace", "waiting", "away", "people", "granted", "inside", "parties"
+]
+QUEUE_PREFIXES = ("people", "granted", "inside", "parties")
 SD_PREFIXES = ("records", "beats", "history")
 KeyType = Literal["string", "hash", "set", "zset", "stream", "list", "channel"]
 
@@ -180,7 +182,13 @@ CATALOGUE = (
         "queue:inside:{world}:<serverId>:<life>",
         "set",
         "world",
-        "userIds that this life of the server let in",
+        "userIds that this life of the server let in; `…:ended` holds lives that were dropped, for an hour",
+    ),
+    KeyFamily(
+        "queue:parties:{world}:<party>",
+        "hash",
+        "world",
+        "The place that the members of a party share; forgotten a day after the last of them came",
     ),
     KeyFamily(
         "server:status",

@@ -86,6 +86,15 @@ class WorldBoard:
         return self.numbers.get("mode", "auto")
 
     @property
+    def opens_at_us(self) -> int:
+        """When the world opens by the store's clock; 0: it was never closed."""
+        return self.number("opens_at")
+
+    def is_closed(self, now_us: float) -> bool:
+        """Whether the opening is still to come, by a clock that may be a little off."""
+        return now_us < self.opens_at_us
+
+    @property
     def message(self) -> str:
         return self.numbers.get("message", "")
 

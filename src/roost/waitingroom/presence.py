@@ -21,6 +21,8 @@ class Presence:
     def __init__(self, room: WaitingRoom) -> None:
         self._room = room
         self._marks: dict[str, int] = {}
+        self.strangers: set[str] = set()
+        """People with a receipt and without a place: what the board says is not for them."""
 
     def mark(self, user: str, poll_ms: int) -> None:
         if len(self._marks) < MAX_KEPT or user in self._marks:
@@ -37,8 +39,22 @@ class Presence:
         people = list(marks.items())
         for at in range(0, len(people), PART):
             try:
-                await self._room.touch(people[at : at + PART])
+                await self._tell(people[at : at + PART])
             except StoreError as error:
                 log.debug("presence not told", extra={"reason": error.message})
                 self._marks = dict(people[at:]) | self._marks
                 return
+
+    async def _tell(self, people: list[tuple[str, int]]) -> None:
+        """Send marks; where the store does not know everybody, find out whom by halves."""
+        known = await self._room.touch(people)
+        if known == len(people):
+            return
+        if known == 0:
+            if len(self.strangers) >= MAX_KEPT:
+                self.strangers.clear()
+            self.strangers.update(user for user, _ in people)
+            return
+        half = len(people) // 2
+        await self._tell(people[:half])
+        await self._tell(people[half:])

@@ -26,6 +26,8 @@ class Waiting:
     slow: int
     line: str
     """Suffix of their class's line."""
+    opens_ms: int
+    """Until the world opens; before that, rank is how many take part in the draw."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import uuid
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from roost.core.errors import InvalidInput
-from roost.core.ids import Scope, check_id
-from roost.core.passes import Receipt
+from roost.core.ids import Scope, check_id, check_name
+from roost.core.passes import BASE, Receipt
 from roost.store.store import Store
 from roost.waitingroom.board import BoardCache, WorldBoard
 from roost.waitingroom.rules import Policy, line_of
@@ -36,6 +37,7 @@ MAX_NICKNAME = 64
 MAX_MESSAGE = 500
 MAX_USERS = 2**31
 DROP_PART = 500
+MAX_PARTY = 8
 
 
 class _ServerLife(Protocol):
@@ -58,7 +60,15 @@ class WaitingRoom:
         self.board = BoardCache(self.read_board)
 
     async def enter(
-        self, user: str, nickname: str, region: str, class_name: str, receipt: Receipt | None = None
+        self,
+        user: str,
+        nickname: str = "",
+        region: str = "",
+        class_name: str = BASE,
+        receipt: Receipt | None = None,
+        *,
+        party: str = "",
+        size: int = 1,
     ) -> Entered:
         """A place in the line, or a ticket at once where nobody waits and there is room."""
         check_id(user, "userId")
@@ -67,6 +77,10 @@ class WaitingRoom:
         policy = self.policy
         if class_name not in policy.classes:
             raise InvalidInput(f"there is no class {class_name[:40]!r} here")
+        if not 1 <= size <= MAX_PARTY or size > policy.batch:
+            raise InvalidInput(f"a party of {size} is not taken, at most {min(MAX_PARTY, policy.batch)} are")
+        if size > 1:
+            check_name(party, "party")
         return await self.scripts.enter(
             user=user,
             nickname=nickname,
@@ -78,6 +92,9 @@ class WaitingRoom:
             receipt_seq=receipt.seq if receipt is not None else "",
             receipt_born=receipt.born if receipt is not None else "",
             rebuild_ms=policy.rebuild_ms,
+            forfeit=policy.forfeit,
+            party=party,
+            size=size,
             period_ms=policy.period_ms,
             burst=policy.burst,
             lines=policy.lines,
@@ -90,10 +107,10 @@ class WaitingRoom:
             user=user, forfeit=policy.forfeit, period_ms=policy.period_ms, burst=policy.burst
         )
 
-    async def touch(self, people: Sequence[tuple[str, int]]) -> None:
-        """Mark people as there: (user, ms to their next call)."""
+    async def touch(self, people: Sequence[tuple[str, int]]) -> int:
+        """Mark people as there: (user, ms to their next call). Returns how many have a place or a ticket."""
         flat = [part for person in people for part in person]
-        await self.scripts.touch(users_and_poll_ms=flat)
+        return (await self.scripts.touch(users_and_poll_ms=flat)).count
 
     async def leave(self, user: str, *, kicked: bool = False) -> Left | Nobody | Inside:
         check_id(user, "userId")
@@ -157,17 +174,34 @@ class WaitingRoom:
         for row in (await self.read_board()).servers:
             if (row.server_id, row.life) not in live and int(row.life) <= as_of_us:
                 log.warning("a server's end was missed", extra={"serverId": row.server_id})
-                await self.scripts.drop(server=row.server_id, life=row.life, cause="crash", count=DROP_PART)
+                await self.server_ended(row, died=True)
 
     # -- operators
 
     async def govern(
-        self, *, mode: str = "", message: str = "", limit: str = "", rate: str = "", expected: str = ""
+        self,
+        *,
+        mode: str = "",
+        message: str = "",
+        limit: str = "",
+        rate: str = "",
+        opens_at: str = "",
+        expected: str = "",
     ) -> Governed | Conflict:
-        """Change how the world is run; empty leaves as it is, a dash takes away."""
+        """Change how the world is run; empty leaves as it is, a dash takes away. `opens_at` is in µs.
+
+        A new time of opening makes a new draw: its seed is secret until then, its digest is on the board.
+        """
+        seed = secrets.token_hex(16) if opens_at not in ("", "-") else ""
         _check_text("message", message, MAX_MESSAGE)
         answer = await self.scripts.mode(
-            wanted=mode, message=message, limit=limit, rate=rate, expected=expected
+            wanted=mode,
+            message=message,
+            limit=limit,
+            rate=rate,
+            opens_at=opens_at,
+            seed=seed,
+            expected=expected,
         )
         self.board.forget()
         return answer

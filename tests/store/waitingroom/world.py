@@ -81,6 +81,8 @@ class World:
         most_waiting: int = 1_000_000,
         nickname: str = "",
         region: str = "",
+        party: str = "",
+        size: int = 1,
     ) -> Entered:
         """`receipt` is (seq, birth of the world that gave it)."""
         seq, born = receipt or ("", "")
@@ -95,6 +97,9 @@ class World:
             receipt_seq=seq,
             receipt_born=born,
             rebuild_ms=REBUILD_MS,
+            forfeit=self.forfeit,
+            party=party,
+            size=size,
             period_ms=self.period_ms,
             burst=10,
             lines=list(self.weights),
@@ -236,10 +241,25 @@ class World:
     # -- operators and watchers
 
     async def mode(
-        self, wanted: str = "", *, message: str = "", limit: str = "", rate: str = "", expected: str = ""
+        self,
+        wanted: str = "",
+        *,
+        message: str = "",
+        limit: str = "",
+        rate: str = "",
+        opens_at: str = "",
+        seed: str = "",
+        expected: str = "",
     ) -> Governed | Conflict:
         return await self.scripts.mode(
-            wanted=wanted, message=message, limit=limit, rate=rate, expected=expected, now=self.now
+            wanted=wanted,
+            message=message,
+            limit=limit,
+            rate=rate,
+            opens_at=opens_at,
+            seed=seed,
+            expected=expected,
+            now=self.now,
         )
 
     async def board(self) -> Board:

@@ -8,6 +8,7 @@ import itertools
 import logging
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ from roost.api.queue import (
 )
 from roost.app import Platform
 from roost.core import errors as e
-from roost.core.passes import BASE, Receipt, Ticket
+from roost.core.passes import BASE, EntryPass, Receipt, Ticket
 from roost.gateway.limits import Limiter, network_of
 from roost.gateway.peer import client_ip
 from roost.gateway.route import Request, Route, WithHeaders
@@ -51,6 +52,8 @@ NEAR = 2000
 """Up to this rank a place is asked for; beyond it, it is told from the board."""
 MAX_STREAMS = 50_000
 AWAY = "the line stands still for a moment; you keep your place"
+NO_LINE = "-"
+"""In the receipt of whoever holds a ticket: they stand in no line, so the store is asked about them."""
 SMALL_LINE = 20_000
 """In a line up to this length everybody is near."""
 COUNTERS = (
@@ -198,9 +201,17 @@ class _Handlers:
         given: EntryInput = request.body
         self._limit(request)
         world = self._worlds.of(given.world)
-        class_name = self._class_of(given, world)
+        entry = self._vouched(given)
         receipt = self._receipt(request, given.world, given.user_id, needed=False)
-        answer = await world.room.enter(given.user_id, given.nickname, given.region, class_name, receipt)
+        answer = await world.room.enter(
+            given.user_id,
+            given.nickname,
+            given.region,
+            entry.class_,
+            receipt,
+            party=entry.party,
+            size=entry.size,
+        )
         match answer:
             case answers.Closed():
                 raise e.WorldClosed(f"the world {given.world} takes nobody new")
@@ -212,16 +223,15 @@ class _Handlers:
             "entry",
             extra={"userId": given.user_id, "world": given.world, "status": reply.status, "rank": reply.rank},
         )
-        cookie = (
-            f"{_cookie(given.world)}={reply.receipt}; Path=/api/queue; HttpOnly; SameSite=Lax{self._secure}"
-        )
-        return WithHeaders(reply, {"Set-Cookie": cookie} if reply.receipt else {})
+        return WithHeaders(reply, self._cookie_with(reply))
 
-    async def status(self, request: Request) -> PlaceReply:
+    async def status(self, request: Request) -> WithHeaders:
         asked: StatusQuery = request.query
         self._limit(request)
         world = self._worlds.of(asked.world)
-        return await self._place(world, asked.user_id, self._proof(request, asked))
+        reply = await self._place(world, asked.user_id, self._proof(request, asked))
+        kept = _cookie(asked.world) in request.http.cookies
+        return WithHeaders(reply, self._cookie_with(reply) if kept else {})
 
     async def events(self, request: Request) -> web.StreamResponse:
         asked: StatusQuery = request.query
@@ -251,11 +261,14 @@ class _Handlers:
                 await waiter.wait(reply.next_poll_ms / 1000)
 
     async def _place(self, world: World, user: str, receipt: Receipt | None) -> PlaceReply:
-        if receipt is not None:
+        if receipt is not None and user not in world.presence.strangers:
             far = await self._from_afar(world, receipt)
             if far is not None:
                 return far
-        return await self._told(world, user, await world.room.status(user), receipt)
+        found = await world.room.status(user)
+        if isinstance(found, answers.Waiting):
+            world.presence.strangers.discard(user)
+        return await self._told(world, user, found, receipt)
 
     async def leave(self, request: Request) -> None:
         asked: StatusQuery = request.query
@@ -265,18 +278,26 @@ class _Handlers:
         if isinstance(await world.room.leave(asked.user_id), answers.Inside):
             raise e.InvalidInput("whoever is in the game leaves by leaving the game")
 
+    def _cookie_with(self, reply: PlaceReply) -> dict[str, str]:
+        """The receipt for a browser: with the rank shown last, so that none of its ranks ever rises."""
+        if not reply.receipt:
+            return {}
+        name = _cookie(reply.world)
+        cookie = f"{name}={reply.receipt}; Path=/api/queue; HttpOnly; SameSite=Lax{self._secure}"
+        return {"Set-Cookie": cookie}
+
     def _limit(self, request: Request) -> None:
         self._by_ip.check(network_of(client_ip(request.http, self._proxies)))
 
-    def _class_of(self, given: EntryInput, world: World) -> str:
-        """What the login service signed; the base class where nobody signs, which only profile dev allows."""
+    def _vouched(self, given: EntryInput) -> EntryPass:
+        """What the login service signed; what they say themselves where nobody signs, in profile dev only."""
         if self._worlds.takes_unsigned and not given.signature:
-            return BASE
+            return EntryPass(given.world, given.user_id, BASE, 0.0, given.party, given.party_size)
         if not given.signature:
             raise e.TokenRefused(
                 "an entry needs the signature of the login service", hint="see roost.sign_entry"
             )
-        return self._worlds.passes.class_of(given.signature, given.world, given.user_id, time.time())
+        return self._worlds.passes.entry(given.signature, given.world, given.user_id, time.time())
 
     def _receipt(self, request: Request, world: str, user: str, *, needed: bool) -> Receipt | None:
         token = request.http.headers.get(RECEIPT_HEADER) or request.http.cookies.get(_cookie(world), "")
@@ -293,7 +314,7 @@ class _Handlers:
         """That they may ask about this place: its receipt, or the login service's signature."""
         signature = request.http.headers.get(SIGNATURE_HEADER, "")
         if signature:
-            self._worlds.passes.class_of(signature, asked.world, asked.user_id, time.time())
+            self._worlds.passes.entry(signature, asked.world, asked.user_id, time.time())
             return self._receipt(request, asked.world, asked.user_id, needed=False)
         receipt = self._receipt(request, asked.world, asked.user_id, needed=True)
         if receipt is None:
@@ -310,13 +331,16 @@ class _Handlers:
         if board.born != receipt.born or line is None or line.waiting <= SMALL_LINE:
             return None
         rank = line.rank_of(receipt.seq)
-        if rank <= NEAR or receipt.seq < line.marks[0]:
-            return None
+        if rank <= NEAR or receipt.seq <= line.marks[min(1, len(line.marks) - 1)]:
+            return None  # before the second mark the board cannot tell the first from a 64th of the line
         self._by_user.check(receipt.user)
         poll_ms = rules.poll_ms(rank, line.fast)
+        opens_ms = max(0, (board.opens_at_us - int(time.time() * 1e6)) // 1000)
+        if opens_ms:
+            rank, poll_ms = line.waiting, min(30_000, max(2000, opens_ms))
         world.presence.mark(receipt.user, poll_ms)
         waiting = answers.Waiting(
-            receipt.seq, rank, line.away, 0, poll_ms, line.fast, line.slow, receipt.line
+            receipt.seq, rank, line.away, 0, poll_ms, line.fast, line.slow, receipt.line, opens_ms
         )
         return self._waiting(world, receipt.user, waiting, board, receipt)
 
@@ -325,16 +349,16 @@ class _Handlers:
             case answers.Limited(retry_ms):
                 raise e.TooManyRequests(retry_after_s=retry_ms / 1000)
             case answers.Waiting():
-                board = await world.room.board.get()
+                board = await self._board(world)
                 return self._waiting(world, user, answer, board, receipt)
             case answers.Offered(seq, tid, left_ms):
-                board = await world.room.board.get()
+                board = await self._board(world)
                 return PlaceReply(
                     "PROMOTED",
                     world=world.name,
                     next_poll_ms=2000,
                     ticket_id=self._worlds.passes.sign_ticket(Ticket(world.name, user, tid, seq)),
-                    receipt=self._signed(world, user, board, seq, "", 0),
+                    receipt=self._signed(world, user, board, seq, NO_LINE, 0),
                     expires_in_ms=left_ms,
                     server_url=board.server_url(),
                     message=board.message,
@@ -362,9 +386,16 @@ class _Handlers:
         receipt: Receipt | None,
     ) -> PlaceReply:
         shown = found.rank
-        if receipt is not None and receipt.seq == found.seq and receipt.born == board.born and receipt.shown:
+        if (
+            not found.opens_ms
+            and receipt is not None
+            and receipt.seq == found.seq
+            and receipt.born == board.born
+            and receipt.shown
+        ):
             shown = min(shown, receipt.shown)
-        eta = rules.eta_seconds(shown, found.fast, found.slow) if board.mode != "hold" else None
+        moves = board.mode != "hold" and not found.opens_ms
+        eta = rules.eta_seconds(shown, found.fast, found.slow) if moves else None
         return PlaceReply(
             "WAITING",
             rank=shown,
@@ -372,12 +403,21 @@ class _Handlers:
             ahead=shown - 1,
             away_ahead=found.away_ahead,
             next_poll_ms=_jittered(user, found.poll_ms),
+            opens_in_ms=found.opens_ms,
             was_away=bool(found.was_away),
             eta_seconds=eta[0] if eta else None,
             eta_high_seconds=eta[1] if eta else None,
-            receipt=self._signed(world, user, board, found.seq, found.line, shown),
+            receipt=self._signed(world, user, board, found.seq, found.line, 0 if found.opens_ms else shown),
             message=board.message,
         )
+
+    async def _board(self, world: World) -> WorldBoard:
+        """The board of a world in which somebody has a place: so one from before its birth is too old."""
+        board = await world.room.board.get()
+        if board.born:
+            return board
+        world.room.board.forget()
+        return await world.room.board.get()
 
     def _signed(self, world: World, user: str, board: WorldBoard, seq: int, line: str, shown: int) -> str:
         return self._worlds.passes.sign_receipt(Receipt(world.name, user, board.born, seq, line, shown))
@@ -416,6 +456,7 @@ class _Handlers:
             message="-" if given.message is None else given.message,
             limit="-" if given.limit is None else "" if given.limit < 0 else str(given.limit),
             rate="-" if given.rate is None else "" if given.rate < 0 else f"{given.rate:g}",
+            opens_at="-" if given.opens_at is None else _micros(given.opens_at) if given.opens_at else "",
             expected="" if given.revision is None else str(given.revision),
         )
         if isinstance(answer, answers.Conflict):
@@ -429,6 +470,7 @@ class _Handlers:
 
     async def _view(self, world: World) -> WorldView:
         board, policy = await world.room.read_board(), world.room.policy
+        seed = board.numbers.get("seed", "")
         return WorldView(
             world=world.name,
             mode=board.mode,  # type: ignore[arg-type]
@@ -443,6 +485,9 @@ class _Handlers:
             free=board.free,
             limit=board.limit,
             rate=float(board.numbers["rate"]) if "rate" in board.numbers else None,
+            opens_at=iso(board.opens_at_us) if board.opens_at_us else None,
+            draw_digest=hashlib.sha256(seed.encode()).hexdigest() if seed else "",
+            draw_seed="" if board.is_closed(time.time() * 1e6) else seed,
             classes=[_class_view(policy, name, line) for name, line in board.lines.items()],
             servers=[
                 ServerView(row.server_id, row.life, row.capacity, row.inside, row.url, row.doubt)
@@ -450,6 +495,21 @@ class _Handlers:
             ],
             counters={name: board.number(name) for name in COUNTERS},
         )
+
+
+def iso(us: int) -> str:
+    return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _micros(text: str) -> str:
+    """A time in ISO 8601 as the store counts it."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise e.InvalidInput(f"opensAt {text[:40]!r} is no time", hint="write 2026-11-20T18:00:00Z") from None
+    if moment.tzinfo is None:
+        raise e.InvalidInput("opensAt needs a zone", hint="write 2026-11-20T18:00:00Z or …+09:00")
+    return str(int(moment.timestamp() * 1_000_000))
 
 
 def _class_view(policy: rules.Policy, name: str, line: Line) -> ClassView:

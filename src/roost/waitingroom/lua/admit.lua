@@ -69,14 +69,14 @@ for _, user in ipairs(redis.call('ZRANGEBYSCORE', grace, '-inf', clock, 'LIMIT',
   person_left(people .. user, 'dropped')
 end
 
-local room = world_room(world, offers, grace, clock)
+local room = world_room(world, offers, grace, now, clock)
 local wanted = math.min(room, #ARGV - 10)
 local part = math.ceil(looks / 4)
 local lines, total, gone, length, more = {}, 0, 0, 0, 0
 for suffix, weight in string.gmatch(weights, '([^ =]*)=(%d+)') do
   local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms)
   gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, part, clock, late_ms, gone_ms)
-  lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1,
+  lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1, issued = 0,
     credit = tonumber(redis.call('HGET', world, 'credit' .. suffix) or '0') }
   total = total + weight
   more = math.max(more, unseen)
@@ -84,19 +84,21 @@ end
 
 local issued = 0
 for _ = 1, wanted do
-  local turn = line_turn(lines)
+  local turn = line_turn(lines, wanted - issued)
   if not turn then
     break
   end
-  local user = turn.heads[turn.at]
+  for _, user in ipairs(turn.heads[turn.at]) do
+    issued = issued + 1
+    turn.issued = turn.issued + 1
+    redis.call('ZREM', waiting .. turn.suffix, user)
+    person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, ARGV[10 + issued], ticket_ms)
+  end
   turn.at = turn.at + 1
-  issued = issued + 1
-  redis.call('ZREM', waiting .. turn.suffix, user)
-  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, ARGV[10 + issued], ticket_ms)
 end
 for _, line in ipairs(lines) do
   redis.call('HSET', world, 'credit' .. line.suffix, math.max(-total, math.min(total, line.credit)))
-  line_pace(world, line.suffix, line.at - 1, clock)
+  line_pace(world, line.suffix, line.issued, clock)
   length = length + redis.call('ZCARD', waiting .. line.suffix)
 end
 

@@ -17,6 +17,7 @@
 --   away*     zset     per class: user → place, of those who are not there just now
 --   people*   hash     per user: state and what else is known
 --   granted*  string   per ticket id: who it is for, JSON
+--   parties*  hash     per party: the place that its members share
 -- ARGV
 --   user          string  user id
 --   nickname      string  name to show; empty: the user id
@@ -28,12 +29,15 @@
 --   receipt_seq   string  the place that a receipt proves; empty: none was shown
 --   receipt_born  string  birth of the world that gave the receipt
 --   rebuild_ms    int     how long a young world honours receipts of the one before it, and waits for more
+--   forfeit       int     no-shows that cost the place; 0: none does
+--   party         string  id of the party they come with; empty: alone
+--   size          int     how many the party has; bound: 8
 --   period_ms     int     rate limit: time between two calls of one person; 0: none
 --   burst         int     calls at once
 --   now           int     test override of the server's clock in µs; empty outside tests
 --   lines...      string  the line of every class; bound: as many as there are classes
 -- REPLY
---   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string   in the line
+--   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string opens_ms:int   in the line
 --   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
 --   INSIDE server:string                                                                 is in the game
 --   LIMITED retry_ms:int                                                                 asks too often
@@ -46,18 +50,22 @@
 -- @include world_open
 -- @include world_room
 -- @include place_number
+-- @include place_lot
+-- @include party_place
+-- @include person_new
 -- @include person_offer
 -- @include person_return
 -- @include person_place
 -- @include person_is_inside
 
 local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local waiting, away, people, granted = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local waiting, away, people, granted, parties = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local user, nickname, region, line = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local tid, ticket_ms, most_waiting = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local receipt_seq, receipt_born, rebuild_ms = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
-local period_ms, burst = tonumber(ARGV[11]), tonumber(ARGV[12])
-local now = now_us(ARGV[13])
+local forfeit, party, size = tonumber(ARGV[11]), ARGV[12], tonumber(ARGV[13])
+local period_ms, burst = tonumber(ARGV[14]), tonumber(ARGV[15])
+local now = now_us(ARGV[16])
 
 local clock, born = world_open(world, now)
 local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause')
@@ -73,11 +81,11 @@ if state == 'offered' then
   if clock < tonumber(kept[2]) then
     return { 'OFFERED', person[2], kept[1], kept[2] - clock }
   end
-  person_return(world, offers, granted, waiting, people .. user, user, 0)
-  state = 'waiting'
+  person_return(world, offers, granted, waiting, people .. user, user, forfeit)
+  state = redis.call('HGET', people .. user, 'state')
 end
 if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, clock)) }
+  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, now, clock)) }
 end
 if state == 'inside' and person_is_inside(servers, people .. user) then
   return { 'INSIDE', redis.call('HGET', people .. user, 'server') }
@@ -87,52 +95,37 @@ if state == 'grace' and redis.call('ZREM', grace, user) == 1 then
   return { 'OFFERED', person[2], tid, ticket_ms }
 end
 
+local was_thrown_out = state == 'inside' or (state == 'left' and person[3] == 'crash')
 local mode = redis.call('HGET', world, 'mode') or 'auto'
-if mode == 'closing' then
+if mode == 'closing' and not was_thrown_out then
   return { 'CLOSED', mode }
 end
 local length = 0
-for at = 14, #ARGV do
+for at = 17, #ARGV do
   length = length + redis.call('ZCARD', waiting .. ARGV[at])
 end
-local room = world_room(world, offers, grace, clock)
-if mode == 'off' and room < 1 then
+if mode == 'off' and world_room(world, offers, grace, now, clock) < 1 then
   return { 'CLOSED', mode }
 end
-if length >= most_waiting then
+if length >= most_waiting and not was_thrown_out then
   return { 'FULL', length }
 end
 
-local seq
-if state == 'inside' or (state == 'left' and person[3] == 'crash') then
-  seq = person[2]
-else
-  seq = place_number(world, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
+local seq = was_thrown_out and person[2] or place_lot(world, now, user)
+  or place_number(world, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
+if size > 1 then
+  seq, line = party_place(parties .. party, seq, line)
 end
-local tat = redis.call('HGET', people .. user, 'tat')
-redis.call('DEL', people .. user)
-redis.call('HSET', people .. user, 'state', 'waiting', 'seq', seq, 'at', string.format('%.0f', clock))
-if tat then
-  redis.call('HSET', people .. user, 'tat', tat)
-end
-if nickname ~= '' and nickname ~= user then
-  redis.call('HSET', people .. user, 'nick', nickname)
-end
-if region ~= '' then
-  redis.call('HSET', people .. user, 'region', region)
-end
-if line ~= '' then
-  redis.call('HSET', people .. user, 'line', line)
-end
+person_new(people .. user, user, clock, seq, line, nickname, region, party, size)
 redis.call('HINCRBY', world, 'entries', 1)
-local at_once = mode ~= 'queue-all' and room > 0 and (length == 0 or mode == 'off')
-if at_once and world_room(world, offers, grace, clock) > 0 then
+local at_once = size <= 1 and mode ~= 'queue-all' and (length == 0 or mode == 'off')
+if at_once and world_room(world, offers, grace, now, clock) > 0 then
   person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
   return { 'OFFERED', seq, tid, ticket_ms }
 end
 redis.call('ZADD', waiting .. line, seq, user)
-local place = person_place(world, waiting, away, people .. user, user, clock)
-if place[6] > 0 then
+local place = person_place(world, waiting, away, people .. user, user, now, clock)
+if place[6] > 0 and place[9] == 0 then
   redis.call('HSET', people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
 end
 return { 'WAITING', unpack(place) }

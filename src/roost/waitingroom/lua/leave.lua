@@ -25,6 +25,7 @@
 -- @include now_us
 -- @include feed_append
 -- @include person_left
+-- @include party_shrink
 -- @include person_is_inside
 
 local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -32,7 +33,7 @@ local waiting, away, people, granted = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local user, cause = ARGV[1], ARGV[2]
 local now = now_us(ARGV[3])
 
-local person = redis.call('HMGET', people .. user, 'state', 'line', 'tid', 'cause', 'server', 'seq')
+local person = redis.call('HMGET', people .. user, 'state', 'line', 'tid', 'cause', 'server', 'seq', 'size')
 local state, line = person[1], person[2] or ''
 if not state or state == 'left' then
   return { 'NOBODY', person[4] or '' }
@@ -46,6 +47,9 @@ redis.call('ZREM', offers, user)
 redis.call('ZREM', grace, user)
 if person[3] then
   redis.call('DEL', granted .. person[3])
+end
+if person[7] then
+  party_shrink(waiting .. line, away .. line, people, person[6])
 end
 person_left(people .. user, cause)
 redis.call('HINCRBY', world, 'left', 1)

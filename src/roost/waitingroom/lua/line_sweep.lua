@@ -1,6 +1,7 @@
 -- Look at the next part of a line and of those away from it: the late are put aside, and who has been away for too
 -- long loses the place. Returns how many did. Where the look stands is kept in the world; bound: `count` of each.
 -- @include person_left
+-- @include party_shrink
 local function line_sweep(world, waiting_line, away_line, people, suffix, count, clock, late_ms, gone_ms)
   local kept = redis.call('HMGET', world, 'looked' .. suffix, 'looked_away' .. suffix)
   local from, from_away, gone = tonumber(kept[1] or '0'), tonumber(kept[2] or '0'), 0
@@ -16,12 +17,16 @@ local function line_sweep(world, waiting_line, away_line, people, suffix, count,
       stay = stay + 1
     end
   end
-  local absent = redis.call('ZRANGE', away_line, from_away, from_away + count - 1)
+  local absent = redis.call('ZRANGE', away_line, from_away, from_away + count - 1, 'WITHSCORES')
   local stay_away = 0
-  for _, user in ipairs(absent) do
-    local seen = redis.call('HMGET', people .. user, 'due', 'back')
+  for at = 1, #absent, 2 do
+    local user = absent[at]
+    local seen = redis.call('HMGET', people .. user, 'due', 'back', 'size')
     if clock > math.max(tonumber(seen[1] or '0'), tonumber(seen[2] or '0')) + gone_ms then
       redis.call('ZREM', away_line, user)
+      if seen[3] then
+        party_shrink(waiting_line, away_line, people, absent[at + 1])
+      end
       person_left(people .. user, 'gone')
       gone = gone + 1
     else
@@ -29,7 +34,7 @@ local function line_sweep(world, waiting_line, away_line, people, suffix, count,
     end
   end
   redis.call('HSET', world, 'looked' .. suffix, #part < count * 2 and 0 or from + stay,
-    'looked_away' .. suffix, #absent < count and 0 or from_away + stay_away)
+    'looked_away' .. suffix, #absent < count * 2 and 0 or from_away + stay_away)
   if gone > 0 then
     redis.call('HINCRBY', world, 'gone', gone)
   end

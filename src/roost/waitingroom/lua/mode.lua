@@ -10,6 +10,8 @@
 --   message   string  what everybody in the line is shown
 --   limit     string  most people inside, whatever the servers can take
 --   rate      string  tickets in a second
+--   opens_at  string  when it opens, µs: who comes before takes part in a draw; a dash: it is open
+--   seed      string  of the draw; given along with opens_at
 --   expected  string  revision that the caller saw; empty: whatever it is
 --   now       int     test override of the server's clock in µs; empty outside tests
 -- REPLY
@@ -21,15 +23,19 @@
 -- @include feed_append
 
 local world, feed, bell = KEYS[1], KEYS[2], KEYS[3]
-local wanted, message, limit, rate, expected = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local now = now_us(ARGV[6])
+local wanted, message, limit, rate, opens_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local seed, expected = ARGV[6], ARGV[7]
+local now = now_us(ARGV[8])
 
 world_open(world, now)
 local revision = redis.call('HGET', world, 'revision') or '0'
 if expected ~= '' and expected ~= revision then
   return { 'CONFLICT', revision }
 end
-local given = { mode = wanted, message = message, limit = limit, rate = rate }
+if now < tonumber(redis.call('HGET', world, 'opens_at') or '0') then
+  seed = '' -- an opening that is put off keeps its draw
+end
+local given = { mode = wanted, message = message, limit = limit, rate = rate, opens_at = opens_at, seed = seed }
 for name, value in pairs(given) do
   if value == '-' then
     redis.call('HDEL', world, name)
@@ -37,9 +43,15 @@ for name, value in pairs(given) do
     redis.call('HSET', world, name, value)
   end
 end
+if seed ~= '' then
+  -- Lots are drawn from the next 2^32 places: behind whoever waits already, before whoever comes after the opening.
+  local from = redis.call('HGET', world, 'seq')
+  redis.call('HSET', world, 'lots_from', from, 'seq', string.format('%.0f', from + 4294967296))
+end
 if rate == '-' then
   redis.call('HDEL', world, 'tokens', 'tokens_at')
 end
 revision = redis.call('HINCRBY', world, 'revision', 1)
-feed_append(feed, bell, 'governed', now, 10000, { 'event', 'governed', 'mode', wanted, 'limit', limit, 'rate', rate })
+feed_append(feed, bell, 'governed', now, 10000, { 'event', 'governed', 'mode', wanted, 'limit', limit, 'rate', rate,
+  'opensAt', opens_at })
 return { 'GOVERNED', revision }

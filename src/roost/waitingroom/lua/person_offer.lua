@@ -16,7 +16,7 @@ local function person_offer(world, offers, granted, person, feed, bell, now, clo
   if kept[4] then
     redis.call('HINCRBY', world, 'eta_error_ms', math.floor(math.abs(clock - kept[3] - kept[4])))
     redis.call('HINCRBY', world, 'eta_count', 1)
-    redis.call('HDEL', person, 'eta')
   end
+  redis.call('HDEL', person, 'eta', 'party', 'size')
   feed_append(feed, bell, 'promoted', now, 10000, { 'event', 'promoted', 'user', user, 'seq', kept[2] })
 end

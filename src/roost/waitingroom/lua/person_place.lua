@@ -1,7 +1,8 @@
 -- What a waiting person is told: seq, rank (1 is next, and never more than they saw before), how many before them
 -- are away, when to ask again, and how fast their line moves (thousandths of a person in a second, lately and
--- longer), and which line it is. One who was away stands in the line again, at the old place. Marks them as there.
-local function person_place(world, waiting, away, person, user, clock)
+-- longer), which line it is, and in how many ms the world opens. Before that nobody has a rank: they are told how
+-- many take part in the draw. One who was away stands in the line again, at the old place. Marks them as there.
+local function person_place(world, waiting, away, person, user, now, clock)
   local kept = redis.call('HMGET', person, 'seq', 'line', 'state', 'shown')
   local seq, line = kept[1], kept[2] or ''
   local was_away = kept[3] == 'away' and 1 or 0
@@ -11,7 +12,7 @@ local function person_place(world, waiting, away, person, user, clock)
     redis.call('HSET', person, 'state', 'waiting')
   end
   local rank = redis.call('ZRANK', waiting .. line, user) + 1
-  local pace = redis.call('HMGET', world, 'fast' .. line, 'slow' .. line)
+  local pace = redis.call('HMGET', world, 'fast' .. line, 'slow' .. line, 'opens_at')
   local fast = tonumber(pace[1] or '0')
   local poll_ms = 30000
   if rank <= 100 then
@@ -19,8 +20,15 @@ local function person_place(world, waiting, away, person, user, clock)
   elseif fast > 0 then
     poll_ms = math.min(30000, math.max(2000, math.floor(rank * 100000 / fast)))
   end
+  local opens_ms = math.max(0, math.ceil((tonumber(pace[3] or '0') - now) / 1000))
   local shown = math.min(rank, tonumber(kept[4] or rank))
-  redis.call('HSET', person, 'due', string.format('%.0f', clock + poll_ms), 'shown', shown)
+  if opens_ms > 0 then
+    shown = redis.call('ZCARD', waiting .. line)
+    poll_ms = math.min(30000, math.max(2000, opens_ms))
+  else
+    redis.call('HSET', person, 'shown', shown)
+  end
+  redis.call('HSET', person, 'due', string.format('%.0f', clock + poll_ms))
   local away_ahead = redis.call('ZCOUNT', away .. line, '-inf', '(' .. seq)
-  return { seq, shown, away_ahead, was_away, poll_ms, fast, tonumber(pace[2] or '0'), line }
+  return { seq, shown, away_ahead, was_away, poll_ms, fast, tonumber(pace[2] or '0'), line, opens_ms }
 end

@@ -19,7 +19,7 @@
 --   burst      int     calls at once
 --   now        int     test override of the server's clock in µs; empty outside tests
 -- REPLY
---   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string   in the line
+--   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string opens_ms:int   in the line
 --   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
 --   INSIDE server:string                                                                 is in the game
 --   HELD left_ms:int                                                                     dropped out of the game; the place is held
@@ -58,7 +58,7 @@ if state == 'offered' then
   state = person[1]
 end
 if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, clock)) }
+  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, now, clock)) }
 end
 if state == 'inside' and person_is_inside(servers, people .. user) then
   return { 'INSIDE', person[5] }

@@ -1,15 +1,17 @@
--- How many more tickets may be issued now: free places, and what the rate allows. 0 while the world holds.
+-- How many more tickets may be issued now: free places, and what the rate allows. 0 while the world holds or is
+-- not open yet.
 --
 -- free = capacity - most people inside - tickets out - places held. The sums are exact upper bounds at this
 -- instant, and whoever asks spends in the same script.
-local function world_room(world, offers, grace, clock)
-  local kept = redis.call('HMGET', world, 'cap', 'limit', 'inside', 'mode', 'doubt', 'rebuild_until', 'rate', 'tokens', 'tokens_at')
+local function world_room(world, offers, grace, now, clock)
+  local kept = redis.call('HMGET', world, 'cap', 'limit', 'inside', 'mode', 'doubt', 'rebuild_until', 'rate', 'tokens', 'tokens_at', 'opens_at')
   local cap, limit, inside = tonumber(kept[1] or '0'), tonumber(kept[2]), tonumber(kept[3] or '0')
   if limit and limit < cap then
     cap = limit
   end
   local free = cap - inside - redis.call('ZCARD', offers) - redis.call('ZCARD', grace)
-  if kept[4] == 'hold' or tonumber(kept[5] or '0') > 0 or clock < tonumber(kept[6] or '0') then
+  if kept[4] == 'hold' or tonumber(kept[5] or '0') > 0 or clock < tonumber(kept[6] or '0')
+    or now < tonumber(kept[10] or '0') then
     return 0, free
   end
   local rate = tonumber(kept[7] or '0')

@@ -1,0 +1,116 @@
+"""Parties: everybody of it gets in at once, or nobody yet."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roost.store.store import Store
+from roost.waitingroom.scripts import Offered, Waiting
+from tests.store.waitingroom.world import GONE_MS, LATE_MS, TICKET_MS, World, invariants
+
+
+async def comes(world: World, party: str, *users: str, size: int | None = None) -> None:
+    for user in users:
+        await world.waits(user, party=party, size=size or len(users))
+
+
+async def has_ticket(world: World, *users: str) -> list[bool]:
+    return [isinstance(await world.status(user), Offered) for user in users]
+
+
+async def test_a_party_stands_at_the_place_of_its_first_member(any_world: World) -> None:
+    await any_world.waits("ann", party="p", size=2)
+    await any_world.waits("carl")
+    await any_world.waits("bob", party="p", size=2)
+    assert await any_world.rank("carl") == 2, "what was shown does not rise"
+    await any_world.report(cap=2)
+    assert (await any_world.tick()).issued == 2
+    assert await has_ticket(any_world, "ann", "bob", "carl") == [True, True, False]
+
+
+async def test_nobody_of_an_incomplete_party_gets_in_and_it_blocks_nobody(world: World) -> None:
+    await comes(world, "p", "ann", "bob", size=3)
+    await world.waits("carl")
+    await world.report(cap=10)
+    assert (await world.tick()).issued == 1
+    assert await has_ticket(world, "ann", "bob", "carl") == [False, False, True]
+    await world.waits("dora", party="p", size=3)
+    assert (await world.tick()).issued == 3
+    await invariants(world)
+
+
+async def test_a_party_waits_until_there_is_room_for_all_and_is_not_overtaken(world: World) -> None:
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.waits("dora")
+    await world.report(cap=2)
+    assert (await world.tick()).issued == 0
+    await world.report(cap=3)
+    assert (await world.tick()).issued == 3
+    assert await has_ticket(world, "ann", "bob", "carl", "dora") == [True, True, True, False]
+
+
+async def test_a_member_who_is_away_is_waited_for_and_who_is_gone_is_not(world: World) -> None:
+    await comes(world, "p", "ann", "bob")
+    await world.report(cap=10)
+    await world.mode("hold")
+    await world.pass_ms(LATE_MS + 4000, polling=["ann"])
+    await world.mode("auto")
+    assert (await world.tick()).issued == 0, "bob is away"
+    await world.pass_ms(GONE_MS + LATE_MS, polling=["ann"], issue=100)
+    assert await has_ticket(world, "ann") == [True]
+
+
+async def test_who_leaves_a_party_is_not_waited_for(world: World) -> None:
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.leave("carl")
+    await world.report(cap=10)
+    assert (await world.tick()).issued == 2
+
+
+async def test_whose_ticket_ended_comes_back_alone(world: World) -> None:
+    await comes(world, "p", "ann", "bob")
+    await world.report(cap=2)
+    await world.tick()
+    await world.goes_in("ann")
+    await world.pass_ms(TICKET_MS, polling=["bob"], issue=100)
+    assert await has_ticket(world, "bob") == [True]
+    await invariants(world)
+
+
+async def test_lines_that_take_turns_split_no_party(two_lines: World) -> None:
+    world = two_lines
+    await comes(world, "p", "ann", "bob", "carl")
+    for user in ("v1", "v2", "v3"):
+        await world.waits(user, line=":vip")
+    for cap in range(1, 7):
+        await world.report(cap=cap)
+        await world.tick()
+        assert len(set(await has_ticket(world, "ann", "bob", "carl"))) == 1, f"with room for {cap}"
+    assert await has_ticket(world, "ann", "v1", "v2", "v3") == [True] * 4
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=8),
+    caps=st.lists(st.integers(1, 5), min_size=1, max_size=12),
+)
+async def test_all_or_none_whatever_room_there_is(store: Store, sizes: list[int], caps: list[int]) -> None:
+    await store.call("FLUSHALL")
+    world = World(store)
+    await world.tick(0)
+    parties = [[f"p{number}-{member}" for member in range(size)] for number, size in enumerate(sizes)]
+    for number, users in enumerate(parties):
+        await comes(world, f"p{number}", *users)
+    cap = 0
+    for more in caps:
+        cap += more
+        await world.report(cap=cap)
+        await world.tick()
+        got = [await has_ticket(world, *users) for users in parties]
+        assert all(len(set(tickets)) == 1 for tickets in got)
+        assert [tickets[0] for tickets in got] == sorted((tickets[0] for tickets in got), reverse=True), (
+            "in order"
+        )
+        await invariants(world)
+    assert not isinstance(await world.status(parties[0][0]), Waiting) or cap < sizes[0]
