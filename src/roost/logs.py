@@ -1,7 +1,8 @@
 """Structured logs: readable lines in a terminal, one JSON object per line otherwise.
 
 A message is a short constant; what varies goes into `extra`, so that logs can be searched by field.
-Secrets are never passed to a logger; as a second line of defence the passwords of URLs are masked.
+Secrets are never passed to a logger; as a second line of defence the passwords of URLs and our signed tokens
+(tickets among them) are masked.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ _STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {
     "taskName",
 }
 _PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")
+_TOKEN = re.compile(r"\bv1\.[\w-]{1,32}\.[\w-]{8,}\.[\w-]{20,}")
 
 
 def mask_passwords(text: str) -> str:
     return _PASSWORD.sub(r"\1:***@", text)
+
+
+def mask_secrets(text: str) -> str:
+    return _TOKEN.sub("v1.***", mask_passwords(text))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -42,7 +48,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return mask_passwords(msgspec.json.encode(line, enc_hook=str).decode())
+        return mask_secrets(msgspec.json.encode(line, enc_hook=str).decode())
 
 
 class HumanFormatter(logging.Formatter):
@@ -52,7 +58,7 @@ class HumanFormatter(logging.Formatter):
         line = f"{clock} {record.levelname.lower():7} {record.getMessage()}{extra}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return mask_passwords(line)
+        return mask_secrets(line)
 
 
 def start_logging(level: str, form: str, stream: TextIO | None = None) -> None:

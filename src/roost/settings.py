@@ -282,9 +282,9 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
             faults.append(f"{name} is {value}, must be at least {_metadata(name)['least']}")
     _checked(faults, "queue.worlds", parse_worlds, settings.queue.worlds)
     _checked(faults, "queue.classes", parse_classes, settings.queue.classes)
-    for name in ("gateway.port", "gameserver.port"):
-        if value_of(settings, name) > 65535:
-            faults.append(f"{name} is {value_of(settings, name)}, must be at most 65535")
+    for name, most in (("gateway.port", 65535), ("gameserver.port", 64535)):
+        if value_of(settings, name) > most:
+            faults.append(f"{name} is {value_of(settings, name)}, must be at most {most}")
     if settings.is_dev() and not profile_is_explicit:
         faults += _dev_faults(settings, url)
     return faults
@@ -294,8 +294,9 @@ def _dev_faults(settings: Settings, url: StoreUrl | None) -> list[str]:
     """The default profile is for one machine; leaving it is a decision, so it must be said."""
     say = "say which profile this is: --profile lan or --profile cloud (or --profile dev, if you mean it)"
     faults: list[str] = []
-    if not is_loopback(settings.gateway.host):
-        faults.append(f"gateway.host {settings.gateway.host} is reachable by others; {say}")
+    for name in ("gateway.host", "gameserver.host"):
+        if not is_loopback(value_of(settings, name)):
+            faults.append(f"{name} {value_of(settings, name)} is reachable by others; {say}")
     if url is not None and not url.on_loopback():
         faults.append(f"store {url} is another machine; {say}")
     return faults

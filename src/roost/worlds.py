@@ -129,7 +129,7 @@ class Worlds:
             case answers.ServerUnknown():
                 raise e.ServerNotReported(f"server {given.server_id}, life {given.life}, has not reported")
             case answers.Used():
-                raise e.TicketRefused("the ticket was used before")
+                raise e.TicketUsed
             case answers.Expired():
                 raise e.TicketRefused("the ticket has expired")
             case _:

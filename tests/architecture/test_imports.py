@@ -10,7 +10,7 @@ from tests.architecture.source import Import, Module, module_of, modules, parse_
 GROUND = frozenset({"core", "version"})
 ADAPTERS = frozenset({"store", "wire", "db", "api"})
 CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes"})
-FRAME = frozenset({"settings", "logs"})
+FRAME = frozenset({"settings", "logs", "listening"})
 BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME | {"alerts"}
 APP = BELOW_APP | {"app", "worlds"}
 
@@ -22,12 +22,14 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "alerts": GROUND,
     "settings": GROUND | {"store", "alerts", "waitingroom"},
     "logs": GROUND,
+    "listening": GROUND,
     "worlds": BELOW_APP,
     "app": BELOW_APP | {"worlds"},
     "gateway": APP,
     "sdk": APP,
     "servers": APP | {"sdk"},
-    "cli": APP | {"gateway", "servers", "sdk"},
+    "drills": APP | {"sdk"},
+    "cli": APP | {"gateway", "servers", "sdk", "drills"},
     "console": frozenset(),
     "testing": APP | {"gateway", "servers", "sdk", "cli"},
     "roost": APP | {"sdk"},

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.logs import mask_passwords, start_logging
+from roost.core.signing import Kind, MasterKey, Signer
+from roost.logs import mask_passwords, mask_secrets, start_logging
 
 
 @pytest.fixture(autouse=True)
@@ -56,3 +57,12 @@ def test_only_the_password_is_masked() -> None:
         == "redis://me:***@h:1/0 and http://x:8400/a@b"
     )
     assert mask_passwords("redis://:pw@h") == "redis://:***@h"
+
+
+def test_a_signed_token_that_slips_into_a_log_is_masked() -> None:
+    token = Signer(Kind.TICKET, (MasterKey("k1", b"x" * 32),)).sign(b"a ticket")
+    assert (
+        mask_secrets(f"GET /gameserver?ticketId={token} HTTP/1.1")
+        == "GET /gameserver?ticketId=v1.*** HTTP/1.1"
+    )
+    assert mask_secrets("version v1.2.3.4 and redis://:pw@h") == "version v1.2.3.4 and redis://:***@h"

@@ -35,6 +35,7 @@ CLASSES: dict[str, type[e.RoostError]] = {
     "TOO_MANY_REQUESTS": e.TooManyRequests,
     "WORLD_CLOSED": e.WorldClosed,
     "TICKET_REFUSED": e.TicketRefused,
+    "TICKET_USED": e.TicketUsed,
     "SERVER_FULL": e.ServerFull,
     "SERVER_NOT_REPORTED": e.ServerNotReported,
     "POLICY_CONFLICT": e.PolicyConflict,

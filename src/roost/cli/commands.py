@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli import instances, ring, tokens
+from roost.cli import drill, instances, queue, ring, tokens
 from roost.cli.options import Config, Data, Host, Json, Port, Profile, Store, Url, load
 from roost.core.errors import InvalidInput
 from roost.settings import Settings, example
@@ -31,13 +31,16 @@ def _start(**flags: Any) -> Settings:
     return settings
 
 
+app.add_typer(drill.app, name="drill")
 app.add_typer(instances.app, name="instances")
 app.add_typer(ring.app, name="ring")
+app.add_typer(queue.app, name="queue")
 app.add_typer(tokens.app, name="token")
 
 
 @app.command(
     epilog="Examples:  roost up   ·   roost up --port 9000 --data ./state   ·   roost up --store redis://127.0.0.1"
+    "   ·   roost up --with gameserver"
 )
 def up(
     store: Store = None,
@@ -47,19 +50,22 @@ def up(
     profile: Profile = None,
     config: Config = None,
     without: Annotated[list[str] | None, typer.Option(help="Leave a role out; may be repeated.")] = None,
+    also: Annotated[
+        list[str] | None, typer.Option("--with", help="Run a role that is off by default: gameserver.")
+    ] = None,
 ) -> None:
     """Run everything on this machine, with a store of its own unless --store names one."""
     from roost.cli import up as running
 
-    left_out = tuple(without or ())
-    if unknown := set(left_out) - set(running.ROLES):
+    left_out, added = tuple(without or ()), tuple(also or ())
+    if unknown := {*left_out, *added} - set(running.ROLES):
         raise InvalidInput(
             f"no role {', '.join(sorted(unknown))}", hint=f"roles are: {', '.join(running.ROLES)}"
         )
     settings = _start(
         store=store, data=data, gateway__port=port, gateway__host=host, profile=profile, config=config
     )
-    running.run(running.up(settings, left_out))
+    running.run(running.up(settings, left_out, added))
 
 
 @app.command(
@@ -95,6 +101,54 @@ def manager(
     from roost.cli import up as running
 
     running.run(running.manager(_start(store=store, data=data, profile=profile, config=config), wait))
+
+
+@app.command(
+    epilog="Examples:  roost gameserver   ·   roost gameserver --port 8421 --server-id 501 --capacity 500"
+    "   ·   roost gameserver --url http://10.0.0.5:8400 --profile lan --host 0.0.0.0 "
+    "--public-url wss://game.example/gameserver"
+)
+def gameserver(
+    url: Annotated[
+        str | None,
+        typer.Option(help="Gateway, or store, to connect with.", show_default="the running `roost up`"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port for players; metrics are 1000 above.", show_default="8420")
+    ] = None,
+    host: Host = None,
+    world: Annotated[str | None, typer.Option(help="World of the tickets.", show_default="main")] = None,
+    capacity: Annotated[int | None, typer.Option(help="Players at once.", show_default="100")] = None,
+    public_url: Annotated[
+        str | None, typer.Option(help="Where players connect: ws:// or wss://.", show_default="host and port")
+    ] = None,
+    server_id: Annotated[str, typer.Option(help="Stable name, unique among the live ones of the type.")] = "",
+    type: Annotated[str, typer.Option("--type", help="Service type.")] = "game",  # noqa: A002 — the flag's name
+    group: Annotated[str, typer.Option("--group", help="Group.")] = "main",
+    ttl: Annotated[
+        float, typer.Option(help="Seconds of silence after which it is dead.", show_default="the profile's")
+    ] = 0.0,
+    data: Data = None,
+    profile: Profile = None,
+    config: Config = None,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for a gateway that is away.")] = 30.0,
+) -> None:
+    """Run the reference game server: WebSocket chat for whoever has a ticket of the waiting room."""
+    from roost.cli import up as running
+    from roost.servers.hosting import Identity
+
+    settings = _start(
+        url=url,
+        data=data,
+        profile=profile,
+        config=config,
+        gameserver__port=port,
+        gameserver__host=host,
+        gameserver__world=world,
+        gameserver__capacity=capacity,
+        gameserver__public_url=public_url,
+    )
+    running.run(running.gameserver(settings, Identity(type, group, server_id, ttl), wait))
 
 
 @app.command(

@@ -8,7 +8,7 @@ import socket
 
 from roost.app import open_platform
 from roost.core.errors import RoostError, StoreUnavailable
-from roost.gateway.ports import holder_of
+from roost.listening import holder_of
 from roost.settings import Settings
 from roost.store.inspect import Finding, inspect_store
 from roost.store.topology.embedded import find_server_binary, running_address

@@ -14,10 +14,14 @@ def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for at, column in enumerate(columns):
         table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    return table
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    Console(highlight=False).print(table(columns, rows))

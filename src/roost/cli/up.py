@@ -1,4 +1,4 @@
-"""Running roles in the foreground: `roost up` and `roost gateway`."""
+"""Running roles in the foreground: `roost up` and each role alone."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
 
 from roost.app import Platform, open_platform
-from roost.cli.client import describe_token
-from roost.core.errors import DataFolderInUse
-from roost.gateway.server import bind, build_app, serve
+from roost.cli.client import api_token, describe_token, gateway_url
+from roost.core.errors import DataFolderInUse, InvalidInput
+from roost.gateway.server import build_app
+from roost.listening import bind, serve, url_of
+from roost.servers.hosting import Identity, game_server
 from roost.settings import Settings
 from roost.store.inspect import check_server
 from roost.store.topology.embedded import make_private
 
 log = logging.getLogger("roost.up")
 
-ROLES = ("gateway", "manager")
-"""The roles that `roost up` runs; `--without` leaves one out."""
+Opened = TypeVar("Opened")
+
+ROLES = ("gateway", "manager", "gameserver")
+"""The roles that `roost up` knows; `--without` leaves one out."""
+
+ON_REQUEST = frozenset({"gameserver"})
+"""Those that run only `--with` them, each as a process of its own."""
+
+CHILD_STOP_S = 3.0
 
 STORE_WAIT_S = 30.0
 """How long a role waits for a store that is away when it starts."""
@@ -39,9 +48,11 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
         uvloop.run(coroutine)
 
 
-async def up(settings: Settings, without: tuple[str, ...]) -> None:
+async def up(settings: Settings, without: tuple[str, ...], also: tuple[str, ...] = ()) -> None:
     """Everything in one process, on a store of our own by default, until a signal comes."""
-    roles = tuple(role for role in ROLES if role not in without)
+    roles = tuple(role for role in ROLES if role not in without and (role in also or role not in ON_REQUEST))
+    if "gameserver" in roles and "gateway" not in roles:
+        raise InvalidInput("a gameserver under `roost up` needs its gateway", hint="drop --without gateway")
     stop = _stop_signal()
     make_private(settings.data)
     listener = bind(settings.gateway.host, settings.gateway.port) if "gateway" in roles else None
@@ -54,11 +65,12 @@ async def up(settings: Settings, without: tuple[str, ...]) -> None:
         if listener is not None:
             runner = await serve(build_app(platform), listener)
             stack.push_async_callback(runner.cleanup)
-            host, port = listener.getsockname()[:2]
-            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            url = url_of(listener)
         _write_up_file(settings, url)
         stack.callback(settings.up_file.unlink, missing_ok=True)
         _announce(settings, url, platform)
+        if "gameserver" in roles and url is not None:
+            await stack.enter_async_context(_child("gameserver", settings, url))
         await stop.wait()
         print("stopping …", flush=True)
 
@@ -74,8 +86,7 @@ async def gateway(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
         await check_server(platform.store)
         runner = await serve(build_app(platform), listener)
         stack.push_async_callback(runner.cleanup)
-        host, port = listener.getsockname()[:2]
-        print(f"roost gateway is up: http://{host}:{port}", flush=True)
+        print(f"roost gateway is up: {url_of(listener)}", flush=True)
         await stop.wait()
 
 
@@ -87,6 +98,67 @@ async def manager(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
         worlds = ", ".join(world.name for world in platform.worlds.all())
         print(f"roost manager is up: worlds {worlds}", flush=True)
         await stop.wait()
+
+
+async def gameserver(settings: Settings, identity: Identity, wait_s: float = STORE_WAIT_S) -> None:
+    """The reference game server, with a gateway or straight on the store."""
+    stop = _stop_signal()
+    where, token = gateway_url(settings), api_token(settings)
+    opening = game_server(settings, where, token, identity, on_end=stop.set, wait_s=wait_s)
+    async with _unless(stop, opening) as server:
+        if server is not None:
+            print(f"roost gameserver is up: {server.public_url}")
+            print(f"  world   {settings.gameserver.world}, capacity {settings.gameserver.capacity}")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+            print("stopping …", flush=True)
+
+
+@contextlib.asynccontextmanager
+async def _unless(
+    stop: asyncio.Event, opening: contextlib.AbstractAsyncContextManager[Opened]
+) -> AsyncIterator[Opened | None]:
+    """What is opened, or None if a signal comes while it waits to be: a start can take its time."""
+    async with contextlib.AsyncExitStack() as stack:
+        entering = asyncio.create_task(stack.enter_async_context(opening))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not entering.done():
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+            yield None
+        else:
+            yield entering.result()
+
+
+@contextlib.asynccontextmanager
+async def _child(role: str, settings: Settings, url: str) -> AsyncIterator[None]:
+    """A role as a process of its own, ended before what it depends on."""
+    flags = ["--data", str(settings.data), "--profile", settings.profile]
+    flags += ["--config", settings.config] if settings.config else []
+    # Its own session: a Ctrl-C in the terminal reaches it once, through us.
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "roost", role, *flags, "--url", url, start_new_session=True
+    )
+    watching = asyncio.create_task(_watch(role, child))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        if child.returncode is None:
+            child.terminate()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHILD_STOP_S):
+                    await child.wait()
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+
+
+async def _watch(role: str, child: asyncio.subprocess.Process) -> None:
+    code = await child.wait()
+    log.error("a role has ended", extra={"role": role, "code": code})
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,8 @@
     │   │   ├── UnknownWorld        there is no such world
     │   │   ├── TooManyRequests     come again after `retry_after_s`
     │   │   ├── WorldClosed         nobody new is taken: come again later
-    │   │   ├── TicketRefused       used, expired, forged or another's: enter again
+    │   │   ├── TicketRefused       expired, forged or another's: enter again
+    │   │   │   └── TicketUsed      it let somebody in already
     │   │   ├── ServerFull          the ticket stays good: try another server
     │   │   ├── ServerNotReported   report first, then consume
     │   │   └── PolicyConflict      somebody else changed it: look, then repeat
@@ -132,6 +133,10 @@ class TicketRefused(QueueRefused):
     """The ticket is not good here."""
 
     hint = "ask for the status of the place; a new ticket may be there"
+
+
+class TicketUsed(TicketRefused):
+    """The ticket was used before."""
 
 
 class ServerFull(QueueRefused):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import binascii
 import enum
+import hashlib
 import hmac
 import re
-from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode
 from dataclasses import dataclass
 
 from roost.core.errors import InvalidInput, TokenRefused
@@ -22,6 +23,10 @@ MAX_TOKEN_CHARS = 2048
 MIN_KEY_BYTES = 16
 
 _KID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = bytes.maketrans(b"-_", b"+/")
+_INNER_PAD = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER_PAD = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class Kind(enum.Enum):
@@ -72,18 +77,18 @@ class Signer:
         if not keys:
             raise InvalidInput("a signer needs at least one key")
         self._type = kind.value
-        self._derived = {key.kid: _derive(key.secret, kind) for key in keys}
-        self._kid = keys[0].kid
-        self._signing_key = self._derived[self._kid]
+        self._macs = {key.kid: _Mac(_derive(key.secret, kind)) for key in keys}
+        self._signing = self._macs[keys[0].kid]
+        self._prefix = f"{VERSION}.{keys[0].kid}.".encode()
 
     def sign(self, body: bytes) -> str:
-        head = f"{VERSION}.{self._kid}.{_encode(self._type + body)}"
-        token = f"{head}.{_encode(_mac(self._signing_key, head))}"
+        head = self._prefix + _encode(self._type + body)
+        token = head + b"." + _encode(self._signing.of(head))
         if len(token) > MAX_TOKEN_CHARS:
             raise InvalidInput(
                 f"a token body of {len(body)} bytes makes a token over {MAX_TOKEN_CHARS} characters"
             )
-        return token
+        return token.decode()
 
     def verify(self, token: str) -> bytes:
         """The body of `token`, or `TokenRefused`. Its reason is for logs: tell clients only "refused"."""
@@ -94,11 +99,11 @@ class Signer:
         kid, _, payload_text = rest.partition(".")
         if version != VERSION:
             raise TokenRefused("unknown token version")
-        key = self._derived.get(kid)
-        if key is None:
+        mac = self._macs.get(kid)
+        if mac is None:
             raise TokenRefused("unknown signing key")
         # The MAC is compared in its encoded form, so there is exactly one spelling of a valid token.
-        if not hmac.compare_digest(_encode(_mac(key, head)), mac_text):
+        if not hmac.compare_digest(_encode(mac.of(head.encode())), mac_text.encode()):
             raise TokenRefused("signature does not fit")
         payload = _decode(payload_text)
         if payload[:1] != self._type:
@@ -118,16 +123,32 @@ def _derive(secret: bytes, kind: Kind) -> bytes:
     return hmac.digest(secret, b"roost/v1/" + kind.name.encode(), "sha256")
 
 
-def _mac(key: bytes, head: str) -> bytes:
-    return hmac.digest(key, head.encode(), "sha256")
+class _Mac:
+    """HMAC-SHA256 under one key, whose two padded blocks are hashed once.
+
+    `hmac.digest` hashes them for every token, and looks up what sha256 is: two thirds of its time.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        block = key.ljust(64, b"\0")  # a derived key has 32 bytes
+        self._inner = hashlib.sha256(block.translate(_INNER_PAD))
+        self._outer = hashlib.sha256(block.translate(_OUTER_PAD))
+
+    def of(self, message: bytes) -> bytes:
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
-def _encode(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
+def _encode(data: bytes) -> bytes:
+    return binascii.b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL)
 
 
 def _decode(text: str) -> bytes:
     try:
-        return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return binascii.a2b_base64(text.encode().translate(_FROM_URL) + b"=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         raise TokenRefused("malformed token") from None

@@ -107,6 +107,7 @@ class Tokens:
         await self._store.call(
             "HSET", self._key, token_id, msgspec.json.encode(kept), key=self._key, idempotent=True
         )
+        self._read_at = -REFRESH_S
         return NewToken(token_id, given.name, given.scopes, created_at, token)
 
     async def list(self) -> list[Token]:

@@ -43,6 +43,7 @@ TABLE: dict[type[BaseException], Row] = {
     e.TooManyRequests: Row(429, "TOO_MANY_REQUESTS"),
     e.WorldClosed: Row(503, "WORLD_CLOSED"),
     e.TicketRefused: Row(401, "TICKET_REFUSED"),
+    e.TicketUsed: Row(401, "TICKET_USED"),
     e.ServerFull: Row(409, "SERVER_FULL"),
     e.ServerNotReported: Row(409, "SERVER_NOT_REPORTED"),
     e.PolicyConflict: Row(409, "POLICY_CONFLICT"),

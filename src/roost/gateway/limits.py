@@ -9,6 +9,8 @@ from collections.abc import Callable
 from roost.core.errors import TooManyRequests
 
 MAX_KEPT = 100_000
+ROUNDING_S = 1e-6
+"""What sums of periods may be off by; without it the last call of a burst would be refused now and then."""
 
 
 class Limiter:
@@ -16,7 +18,7 @@ class Limiter:
 
     def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._period = 1.0 / per_second
-        self._slack = self._period * (burst - 1)
+        self._slack = self._period * (burst - 1) + ROUNDING_S
         self._clock = clock
         self._free_at: dict[str, float] = {}
 
@@ -25,7 +27,7 @@ class Limiter:
         now = self._clock()
         free_at = max(now, self._free_at.get(source, 0.0))
         if free_at - now > self._slack:
-            raise TooManyRequests(retry_after_s=free_at - now - self._slack)
+            raise TooManyRequests(retry_after_s=free_at - now - self._slack + ROUNDING_S)
         if len(self._free_at) >= MAX_KEPT:
             self._free_at = {key: at for key, at in self._free_at.items() if at > now}
         self._free_at[source] = free_at + self._period

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
@@ -112,7 +112,7 @@ class GatewayCollector(Collector):
     def _queue(self) -> Iterator[Metric]:
         """What this process did for its worlds."""
         worlds = self._platform.worlds.all()
-        entries = _exact_counter("queue_entry_throughput", "Entries that this process answered")
+        entries = Metric("queue_entry_throughput", "Entries that this process answered", "counter")
         leads = CounterMetricFamily(
             "queue_leader_changes", "Times this process became a world's leader", labels=["world"]
         )
@@ -159,7 +159,7 @@ class GatewayCollector(Collector):
 
 
 def _world_gauges(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
-    for name, help_, value in (
+    numbers: tuple[tuple[str, str, Callable[[WorldBoard], int]], ...] = (
         ("queue_waiting_size", "People in the line who are there", lambda board: board.waiting),
         ("queue_away_size", "People who have a place and are not there just now", lambda board: board.away),
         ("queue_tickets", "Tickets that are out", lambda board: board.offers),
@@ -176,7 +176,8 @@ def _world_gauges(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
             "Servers that must report again before anybody is admitted",
             lambda board: sum(row.doubt for row in board.servers),
         ),
-    ):
+    )
+    for name, help_, value in numbers:
         gauge = GaugeMetricFamily(name, help_, labels=["world"])
         for world, board in boards:
             gauge.add_metric([world], value(board))
@@ -194,11 +195,7 @@ def _world_counters(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
         ("ledger_drift", "drift", "People whom servers counted and the ledger did not expect"),
         ("queue_lost_writes", "lost_writes", "Times the store was found to have forgotten consumes"),
     ):
-        if name in EXACT:
-            counter: Metric = _exact_counter(name, help_)
-        else:
-            counter = CounterMetricFamily(name, help_)
-        sample = name if name in EXACT else f"{name}_total"
+        counter, sample = Metric(name, help_, "counter"), name if name in EXACT else f"{name}_total"
         for world, board in boards:
             counter.add_sample(sample, {"world": world}, board.number(field))
         yield counter
@@ -210,10 +207,6 @@ def _world_counters(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
         for world, board in boards:
             summary.add_metric([world], board.number(count), board.number(total) / 1000)
         yield summary
-
-
-def _exact_counter(name: str, help_: str) -> Metric:
-    return Metric(name, help_, "counter")
 
 
 def _add(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:

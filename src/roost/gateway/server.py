@@ -1,19 +1,16 @@
-"""The aiohttp application, built by a function from a `Platform`, and the socket that it listens on."""
+"""The aiohttp application, built by a function from a `Platform`."""
 
 from __future__ import annotations
 
-import errno
 import re
-import socket
 from collections.abc import Iterable
 
 from aiohttp import web
 
 from roost.app import Platform
-from roost.core.errors import InvalidId, PortTaken, StartFailed
+from roost.core.errors import InvalidId
 from roost.gateway.auth import Tokens, root_token
 from roost.gateway.errors import MethodNotAllowed, NotFound
-from roost.gateway.ports import holder_of
 from roost.gateway.route import Handler, Request, RequestIds, Route, RouteStats, adapt
 from roost.gateway.routes.balancing import balancing_routes
 from roost.gateway.routes.discovery import discovery_routes
@@ -23,8 +20,8 @@ from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.queue import queue_routes
 from roost.gateway.routes.system import system_routes
 from roost.gateway.routes.tokens import token_routes
-
-SHUTDOWN_GRACE_S = 1.0
+from roost.listening import bind as bind
+from roost.listening import serve as serve
 
 
 def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Application:
@@ -38,7 +35,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *health_routes(platform),
         *prometheus_routes(platform),
         *balancing_routes(),
-        *queue_routes(platform),
+        *queue_routes(platform, tokens),
         *player_page_routes(platform),
         *more_routes,
     ]
@@ -69,42 +66,3 @@ def _refuser(routes: list[Route]) -> Handler:
         raise NotFound(f"there is nothing at {request.http.path}", hint="/docs lists every address")
 
     return refuse
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or an error that says who holds the port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRINUSE:
-            raise PortTaken(
-                f"port {port} is taken by {holder_of(port)}", hint="stop it, or choose another with --port"
-            ) from None
-        raise StartFailed(
-            f"cannot listen on {host}:{port}: {error.strerror}", hint="correct --host"
-        ) from None
-    except OverflowError:
-        listener.close()
-        raise StartFailed(f"{port} is not a port") from None
-    listener.setblocking(False)
-    return listener
-
-
-async def serve(app: web.Application, listener: socket.socket) -> web.AppRunner:
-    """Start answering on the socket; `await runner.cleanup()` ends it after a short grace."""
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=SHUTDOWN_GRACE_S,
-        lingering_time=SHUTDOWN_GRACE_S,
-        auto_decompress=False,
-    )
-    await runner.setup()
-    await web.SockSite(runner, listener).start()
-    return runner

@@ -34,6 +34,8 @@ from roost.api.queue import (
 from roost.core.backoff import Backoff, jittered
 from roost.core.errors import (
     FencedInstance,
+    Forbidden,
+    NotAuthenticated,
     OutcomeUnknown,
     QueueRefused,
     RoostError,
@@ -41,6 +43,7 @@ from roost.core.errors import (
     StoreError,
     StoreUnavailable,
     TicketRefused,
+    TicketUsed,
 )
 from roost.core.passes import peek_user
 from roost.sdk.heart import Registration
@@ -140,13 +143,14 @@ class Door:
     async def consume(self, ticket: str, connection: str = "") -> Guest:
         """Let the holder of the ticket in; a refusal says what to do next."""
         connection = connection or str(uuid.uuid4())
-        user = peek_user(ticket)
-        if user in self.guests and self.guests[user].connection != connection:
-            raise AlreadyConnected(f"{user} is connected here already")
         life = self._me.life
         try:
             reply = await self._ask(ticket, connection, life)
-        except (OutcomeUnknown, StoreUnavailable):
+        except TicketUsed:
+            if peek_user(ticket) in self.guests:  # the ticket is a good one, so what it says is true
+                raise AlreadyConnected from None
+            raise
+        except (OutcomeUnknown, StoreUnavailable, asyncio.CancelledError):
             task = asyncio.create_task(self._settle(ticket, connection, life))
             self._settling.add(task)
             task.add_done_callback(self._settling.discard)
@@ -244,7 +248,7 @@ class Door:
     async def _tell(self, guest: Guest, how: How) -> bool:
         try:
             await self._release(guest, how)
-        except StoreError as error:
+        except (StoreError, NotAuthenticated, Forbidden) as error:
             log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
             return False
         except RoostError as error:

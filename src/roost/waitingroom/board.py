@@ -147,9 +147,13 @@ class BoardCache:
         self._at = 0.0
         self._reading = asyncio.Lock()
 
+    def fresh(self) -> WorldBoard | None:
+        """The board if it need not be read now: `fresh() or await get()` spares most callers the wait."""
+        return self._kept if time.monotonic() - self._at < self._fresh_s else None
+
     async def get(self) -> WorldBoard:
-        kept = self._kept
-        if kept is not None and time.monotonic() - self._at < self._fresh_s:
+        kept = self.fresh()
+        if kept is not None:
             return kept
         async with self._reading:
             if self._kept is None or time.monotonic() - self._at >= self._fresh_s:

@@ -108,7 +108,7 @@ class WaitingRoom:
         )
 
     async def touch(self, people: Sequence[tuple[str, int]]) -> int:
-        """Mark people as there: (user, ms to their next call). Returns how many have a place or a ticket."""
+        """Mark people as there: (user, ms to their next call). Returns how many are in the line."""
         flat = [part for person in people for part in person]
         return (await self.scripts.touch(users_and_poll_ms=flat)).count
 

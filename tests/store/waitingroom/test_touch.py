@@ -34,11 +34,11 @@ async def test_the_next_call_is_due_when_they_were_told(world: World) -> None:
     assert await world.line_of("away") == ["ann"]
 
 
-async def test_only_who_has_a_place_or_a_ticket_counts(world: World) -> None:
+async def test_only_who_is_in_the_line_counts(world: World) -> None:
     await world.report(cap=3)
     for user in ("in", "out", "ticket"):
         await world.gets_ticket(user)
     await world.goes_in("in")
     await world.leave("out")
-    assert await world.touch("in", "out", "ticket", "unknown") == Touched(1)
+    assert await world.touch("in", "out", "ticket", "unknown") == Touched(0)
     assert (await invariants(world)).people.keys() == {"in", "out", "ticket"}

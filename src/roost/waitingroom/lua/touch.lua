@@ -10,7 +10,7 @@
 --   now                   int     test override of the server's clock in µs; empty outside tests
 --   users_and_poll_ms...  string  user id and time to their next call in ms, in turn; bound: 1000 people
 -- REPLY
---   TOUCHED count:int   how many have a place or a ticket
+--   TOUCHED count:int   how many are in the line; the others must be asked about
 -- FLAGS idempotent
 
 -- @include now_us
@@ -30,7 +30,7 @@ for at = 2, #ARGV - 1, 2 do
   end
   if person[1] == 'away' or person[1] == 'waiting' or person[1] == 'offered' then
     redis.call('HSET', people .. user, 'due', string.format('%.0f', clock + ARGV[at + 1]))
-    count = count + 1
+    count = count + (person[1] == 'offered' and 0 or 1)
   end
 end
 return { 'TOUCHED', count }

@@ -1,0 +1,1 @@
+"""Drills: what a bad evening would do, done on purpose, with a verdict on the guarantees."""

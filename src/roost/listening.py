@@ -1,0 +1,120 @@
+"""The sockets that a process listens on: taken with a clear error, served by aiohttp."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from aiohttp import web
+
+from roost.core.errors import PortTaken, StartFailed
+
+SHUTDOWN_GRACE_S = 1.0
+BACKLOG = 1024
+
+_LISTEN = "0A"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket, or an error that says who holds the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(
+                f"port {port} is taken by {holder_of(port)}", hint="stop it, or choose another with --port"
+            ) from None
+        raise StartFailed(
+            f"cannot listen on {host}:{port}: {error.strerror}", hint="correct --host"
+        ) from None
+    except OverflowError:
+        listener.close()
+        raise StartFailed(f"{port} is not a port") from None
+    listener.setblocking(False)
+    return listener
+
+
+async def serve(app: web.Application, listener: socket.socket) -> web.AppRunner:
+    """Start answering on the socket; `await runner.cleanup()` ends it after a short grace."""
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=SHUTDOWN_GRACE_S,
+        lingering_time=SHUTDOWN_GRACE_S,
+        auto_decompress=False,
+    )
+    await runner.setup()
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    return runner
+
+
+def url_of(listener: socket.socket, scheme: str = "http") -> str:
+    host, port = listener.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def raise_file_limit() -> None:
+    """Let this process hold as many connections as the system allows it."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def holder_of(port: int) -> str:
+    """Name and pid of the process that listens on a port, as far as we may know it."""
+    for inode in _listening_inodes(port):
+        if (pid := _owner(inode)) is not None:
+            return f"{_name(pid)} (pid {pid})"
+    if (lsof := shutil.which("lsof")) is not None:
+        return _ask_lsof(lsof, port)
+    return "another program"
+
+
+def _listening_inodes(port: int) -> list[str]:
+    inodes: list[str] = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                columns = line.split()
+                if columns[3] == _LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
+                    inodes.append(columns[9])
+    return inodes
+
+
+def _owner(inode: str) -> int | None:
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for descriptor in (process / "fd").iterdir():
+                if os.readlink(descriptor) == f"socket:[{inode}]":
+                    return int(process.name)
+    return None
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join([os.path.basename(words[0]), *words[1:4]]).strip()
+    return "a program"
+
+
+def _ask_lsof(lsof: str, port: int) -> str:
+    command = [lsof, "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        text = subprocess.run(command, capture_output=True, text=True, timeout=3, check=False).stdout
+        if found := re.search(r"p(\d+)\nc(.+)", text):
+            return f"{found[2]} (pid {found[1]})"
+    return "another program"

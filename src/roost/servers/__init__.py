@@ -1,0 +1,1 @@
+"""Servers that Roost ships: clients of its own SDK, like everybody's."""

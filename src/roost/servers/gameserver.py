@@ -1,0 +1,264 @@
+"""The reference game server: WebSocket chat behind a waiting room, as document 002 describes it.
+
+    GET /gameserver?ticketId=…    the ticket may also come as X-Queue-Ticket; or, after ?ticket=message,
+                                  as the first message {"ticketId": "…"}
+    GET /gameserver/clients       {"count": n}
+
+A ticket is consumed before the upgrade is answered, so a refusal is plain HTTP: 401 or 409, and 503 where it
+is no fault of the player.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from aiohttp import WSMsgType, web
+from prometheus_client.core import Metric
+
+from roost.api.queue import How
+from roost.core import errors as e
+from roost.core.passes import peek_user, short_ticket_id
+from roost.sdk.door import AlreadyConnected, Door, Guest
+from roost.servers import ops
+from roost.servers.chat import NOT_TEXT, Member, Room
+from roost.servers.refusals import NotFound, UpgradeRequired, refusal, row_of
+from roost.settings import Settings
+
+log = logging.getLogger("roost.gameserver")
+
+PATH = "/gameserver"
+TICKET_HEADER = "X-Queue-Ticket"
+MESSAGE_BYTES = 4096
+HEARTBEAT_S = 20.0
+CLOSE_S = 2.0
+"""How long a goodbye may take before the line is cut."""
+LINGER_S = 5.0
+"""After the end of a connection: how long what was written may still be on its way."""
+FIRST_MESSAGE_S = 5.0
+MOST_UNKNOWN = 256
+"""Connections that may be open without having shown a ticket yet."""
+
+
+class FirstMessage(msgspec.Struct, rename="camel"):
+    ticket_id: str
+
+
+class WebSocketLine:
+    """A member's connection, as the room uses it."""
+
+    def __init__(self, ws: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
+        self._ws = ws
+        self._transport = transport
+
+    async def send(self, text: bytes) -> None:
+        await self._ws.send_frame(text, WSMsgType.TEXT)
+
+    async def close(self, code: int, reason: str) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._ws.close(code=code, message=reason.encode())
+        except TimeoutError:
+            if self._transport is not None:  # it does not read: what waits for it would wait for ever
+                self._transport.abort()
+
+
+class GameServer:
+    """The players' side: lets people in through the door and into the room."""
+
+    def __init__(self, settings: Settings, door: Door, guard: ops.Guard) -> None:
+        own = settings.gameserver
+        self.door = door
+        self.room = Room(own.idle_seconds, own.idle_warning_seconds)
+        self.refused: Counter[str] = Counter()
+        self.left: Counter[str] = Counter()
+        self.unknown = 0
+        """Connections that have not shown a ticket yet."""
+        self._guard = guard
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get(PATH, self.enter, allow_head=False)
+        app.router.add_get(f"{PATH}/clients", self.clients)
+        app.router.add_get("/healthz", ops.healthz)
+        app.router.add_route("*", "/{rest:.*}", _nothing_here)
+        return app
+
+    async def clients(self, request: web.Request) -> web.Response:
+        try:
+            self._guard.check(request)
+        except e.NotAuthenticated as error:
+            return refusal(error)
+        return web.json_response({"count": len(self.room.members)})
+
+    async def enter(self, request: web.Request) -> web.StreamResponse:
+        ws = web.WebSocketResponse(
+            heartbeat=HEARTBEAT_S, timeout=CLOSE_S, compress=False, max_msg_size=MESSAGE_BYTES + 1
+        )
+        ticket = request.query.get("ticketId", "") or request.headers.get(TICKET_HEADER, "")
+        if not ticket and request.query.get("ticket") == "message":
+            return await self._enter_by_message(request, ws)
+        try:
+            _check_shape(ticket)
+            if not ws.can_prepare(request):
+                raise UpgradeRequired
+            guest = await self._admit(ticket)
+        except e.RoostError as error:
+            return self._refuse(error, ticket)
+        try:
+            await ws.prepare(request)
+        except BaseException as error:
+            await self._hand_back(guest, ticket, error)
+            if isinstance(error, (OSError, RuntimeError)):  # they are gone; nobody reads the answer
+                return web.Response(status=503)
+            raise
+        await self._stay(request, ws, guest, ticket)
+        return ws
+
+    async def _enter_by_message(self, request: web.Request, ws: web.WebSocketResponse) -> web.StreamResponse:
+        """For who can set neither query nor header: refusals are close codes 4401, 4409, 4503."""
+        try:
+            if not ws.can_prepare(request):
+                raise UpgradeRequired
+            if self.unknown >= MOST_UNKNOWN:
+                raise e.StoreUnavailable(
+                    "too many connections wait to show a ticket", hint="try again shortly"
+                )
+        except e.RoostError as error:
+            return self._refuse(error, "")
+        ticket = ""
+        self.unknown += 1
+        try:
+            await ws.prepare(request)
+            ticket = await _first_message(ws)
+            guest = await self._admit(ticket)
+        except e.RoostError as error:
+            self._refuse(error, ticket)
+            row = row_of(error)
+            await WebSocketLine(ws, request.transport).close(4000 + row.status, row.code)
+            return ws
+        except OSError:
+            return ws
+        finally:
+            self.unknown -= 1
+        if ws.closed:
+            await self._hand_back(guest, ticket, ConnectionResetError("closed meanwhile"))
+        else:
+            await self._stay(request, ws, guest, ticket)
+        return ws
+
+    async def _admit(self, ticket: str) -> Guest:
+        _check_shape(ticket)
+        try:
+            return await self.door.consume(ticket)
+        except e.TicketRefused:
+            if peek_user(ticket) in self.door.guests:  # the other connection came in while this one asked
+                raise AlreadyConnected from None
+            raise
+
+    def _refuse(self, error: e.RoostError, ticket: str) -> web.Response:
+        code = row_of(error).code
+        self.refused[code] += 1
+        fields = {"code": code, "ticketId": short_ticket_id(ticket), "reason": error.message}
+        log.info("connect refused", extra=fields)
+        return refusal(error)
+
+    async def _hand_back(self, guest: Guest, ticket: str, error: BaseException) -> None:
+        """The hand-off failed after the ticket was consumed: they stand where they stood."""
+        reason = str(error) or type(error).__name__
+        fields = {"userId": guest.user_id, "ticketId": short_ticket_id(ticket), "reason": reason}
+        log.info("connect failed", extra=fields)
+        self.left["failed"] += 1
+        await asyncio.shield(self.door.leave(guest, "failed"))
+
+    async def _stay(self, request: web.Request, ws: web.WebSocketResponse, guest: Guest, ticket: str) -> None:
+        """From the first word to the last."""
+        started, transport = time.monotonic(), request.transport
+        member = self.room.join(guest.user_id, guest.nickname, WebSocketLine(ws, transport))
+        who = {"userId": guest.user_id, "ticketId": short_ticket_id(ticket)}
+        log.info("connected", extra={**who, "clients": len(self.room.members)})
+        how: How = "dropped"
+        try:
+            how = await _listen(ws, self.room, member)
+        finally:
+            how = member.ending.how if member.ending is not None else how
+            self.left[how] += 1
+            lasted_s = round(time.monotonic() - started, 3)
+            why = member.ending.reason if member.ending is not None else ""
+            log.info(
+                "closed",
+                extra={**who, "how": how, "code": ws.close_code, "reason": why, "seconds": lasted_s},
+            )
+            if transport is not None:
+                asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+            await asyncio.shield(self._goodbye(guest, member, how))
+
+    async def _goodbye(self, guest: Guest, member: Member, how: How) -> None:
+        await asyncio.gather(self.room.leave(member), self.door.leave(guest, how))
+
+    def metrics(self) -> Iterator[Metric]:
+        counts = self.room.counts
+        yield ops.gauge("gameserver_client_count", "Players connected", len(self.room.members))
+        yield ops.counter("roost_gameserver_messages", "Messages that players sent to all", counts.messages)
+        yield ops.counter(
+            "roost_gameserver_dropped_messages", "Messages over the rate limit of a player", counts.dropped
+        )
+        yield ops.counter("roost_gameserver_idle_disconnects", "Players closed for silence", counts.idle)
+        yield ops.counter("roost_gameserver_slow_readers", "Players cut for not reading", counts.slow)
+        yield ops.counter(
+            "roost_gameserver_flooders", "Players closed for too many messages", counts.flooding
+        )
+        yield ops.counter(
+            "roost_gameserver_failed_broadcasts", "Players whom a message did not reach", counts.failed_sends
+        )
+        yield ops.labelled(
+            "roost_gameserver_refused_connects", "Connects refused", "reason", dict(self.refused)
+        )
+        yield ops.labelled("roost_gameserver_closed", "Connections that ended", "how", dict(self.left))
+
+
+async def _listen(ws: web.WebSocketResponse, room: Room, member: Member) -> How:
+    """Take what the player says until the line ends; how it ended."""
+    while True:
+        message = await ws.receive()
+        match message.type:
+            case WSMsgType.TEXT:
+                room.say(member, message.data)
+            case WSMsgType.BINARY:
+                member.end(NOT_TEXT)
+            case WSMsgType.CLOSE:
+                return "clean"
+            case _:  # CLOSING by us; CLOSED without a close frame; ERROR: no pong, or a broken frame
+                return "dropped"
+
+
+async def _first_message(ws: web.WebSocketResponse) -> str:
+    try:
+        message = await ws.receive(timeout=FIRST_MESSAGE_S)
+    except TimeoutError:
+        raise e.TicketRefused("no ticket came within the first seconds") from None
+    if message.type is not WSMsgType.TEXT:
+        raise e.TicketRefused("the first message must be a ticket")
+    try:
+        return msgspec.json.decode(message.data, type=FirstMessage).ticket_id
+    except msgspec.DecodeError:
+        raise e.TicketRefused('the first message must be {"ticketId": "…"}') from None
+
+
+def _check_shape(ticket: str) -> None:
+    """What cannot be a ticket is not asked for."""
+    if not ticket:
+        raise e.TicketRefused(
+            "no ticket came along",
+            hint=f"connect to {PATH}?ticketId=…, or send the ticket as {TICKET_HEADER}",
+        )
+    if not peek_user(ticket):
+        raise e.TicketRefused
+
+
+async def _nothing_here(request: web.Request) -> web.Response:
+    return refusal(NotFound(f"there is nothing at {request.path}", hint=f"players connect to {PATH}"))

@@ -1,0 +1,215 @@
+"""From the settings to a running game server: its two ports, its place in discovery, its door."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from prometheus_client.core import Metric
+
+from roost.api.discovery import HealthCheck
+from roost.app import Platform, open_platform
+from roost.core.errors import RoostError, StoreUnavailable
+from roost.listening import bind, raise_file_limit, serve, url_of
+from roost.sdk.client import Client
+from roost.sdk.connect import connect
+from roost.sdk.door import Door
+from roost.sdk.heart import Registration, Word
+from roost.servers import ops
+from roost.servers.gameserver import CLOSE_S, PATH, GameServer
+from roost.settings import Settings
+from roost.version import __version__
+
+log = logging.getLogger("roost.gameserver")
+
+SILENT_S = 16.0
+"""Without a report that was taken for so long this server is not ready."""
+RETRY_S = 1.0
+ORDERS_S = 0.5
+SEND_BUFFER_BYTES = 128 * 1024
+"""What the kernel may hold for one player who does not read; by itself it would take megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who it is in discovery."""
+
+    type: str = "game"
+    group: str = "main"
+    server_id: str = ""
+    ttl_seconds: float = 0.0
+
+
+class Running:
+    """A game server that is up."""
+
+    def __init__(self, settings: Settings, guard: ops.Guard) -> None:
+        self.settings = settings
+        self.guard = guard
+        self.game: GameServer | None = None
+        self.me: Registration | None = None
+        self.store_of: Platform | None = None
+        """Set if it talks straight to the store."""
+        self.public_url = ""
+        self.ops_url = ""
+
+    def not_ready(self) -> str:
+        if self.game is None or self.me is None:
+            return "starting: not registered yet"
+        if self.me.ended is not None:
+            return f"this instance was {self.me.ended}"
+        reported = self.game.door.reported_at
+        if reported is None or time.monotonic() - reported > SILENT_S:
+            return "the waiting room takes no report of this server"
+        return ""
+
+    def metrics(self) -> Iterator[Metric]:
+        yield ops.info(self.settings)
+        if self.game is not None:
+            yield from self.game.metrics()
+        if self.store_of is not None:
+            yield ops.store_latency(self.store_of.store)
+
+
+@contextlib.asynccontextmanager
+async def game_server(
+    settings: Settings,
+    where: str,
+    token: str,
+    identity: Identity,
+    *,
+    on_end: Callable[[], None],
+    wait_s: float,
+) -> AsyncIterator[Running]:
+    """A server that takes players inside the block; on the way out they are sent away, their places held.
+
+    `where` is a gateway or a store. `on_end` is called when discovery says that this instance must stop.
+    """
+    own = settings.gameserver
+    raise_file_limit()
+    async with contextlib.AsyncExitStack() as stack:
+        players, beside = bind(own.host, own.port), bind(own.host, own.port + ops.OPS_PORT_ABOVE)
+        players.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted ones inherit it
+        stack.callback(players.close)
+        stack.callback(beside.close)
+        running = Running(settings, ops.Guard(settings.is_dev(), token))
+        running.ops_url = url_of(beside)
+        beside_runner = await serve(ops.ops_app(running.guard, running.not_ready, running.metrics), beside)
+        stack.push_async_callback(beside_runner.cleanup)
+
+        client = await _connected(stack, running, where, token, identity, wait_s)
+        fields = _fields(settings, identity)
+        me = await _registered(stack, client, fields, lambda word: _heed(word, on_end), wait_s)
+        running.public_url = own.public_url or _public_url(me, own.host, own.port)
+        door = await stack.enter_async_context(
+            client.door(me, world=own.world, capacity=own.capacity, url=running.public_url)
+        )
+        game = GameServer(settings, door, running.guard)
+        runner = await serve(game.app(), players)
+        stack.push_async_callback(runner.cleanup)
+        stack.push_async_callback(game.room.close, CLOSE_S)
+        stack.push_async_callback(_stop_listening, runner)
+        for loop in (_tick(game, me, min(1.0, own.idle_seconds / 8)), _follow_orders(door, me)):
+            stack.callback(asyncio.create_task(loop).cancel)
+        running.game, running.me = game, me
+        yield running
+
+
+async def _connected(
+    stack: contextlib.AsyncExitStack,
+    running: Running,
+    where: str,
+    token: str,
+    identity: Identity,
+    wait_s: float,
+) -> Client:
+    settings, target = running.settings, where
+    options: dict[str, Any] = {
+        "ttl_seconds": identity.ttl_seconds,
+        "cache_folder": settings.data / "cache",
+        "token": token,
+    }
+    if where.startswith(("http://", "https://")):
+        return await stack.enter_async_context(connect(target, **options))
+    opening = open_platform(dataclasses.replace(settings, store=where), attach=True, wait_s=wait_s)
+    running.store_of = await stack.enter_async_context(opening)
+    return await stack.enter_async_context(connect(running.store_of, **options))
+
+
+async def _registered(
+    stack: contextlib.AsyncExitStack,
+    client: Client,
+    fields: dict[str, Any],
+    on_word: Callable[[Word], None],
+    wait_s: float,
+) -> Registration:
+    """Register; a gateway that is not there yet is waited for."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return await stack.enter_async_context(client.registered(on_word=on_word, **fields))
+        except StoreUnavailable as away:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("waiting for the gateway", extra={"reason": away.message})
+            await asyncio.sleep(RETRY_S)
+
+
+def _fields(settings: Settings, identity: Identity) -> dict[str, Any]:
+    own = settings.gameserver
+    fields: dict[str, Any] = {
+        "type": identity.type,
+        "group": identity.group,
+        "server_id": identity.server_id,
+        "capacity": own.capacity,
+        "version": __version__,
+        "ports": {"ws": own.port, "metrics": own.port + ops.OPS_PORT_ABOVE},
+        "health": HealthCheck("http", "ws", "/healthz"),
+        "labels": {"world": own.world},
+    }
+    if own.host not in ("0.0.0.0", "::", "localhost"):
+        fields["private_ip"] = own.host
+    return fields
+
+
+def _public_url(me: Registration, host: str, port: int) -> str:
+    if host in ("0.0.0.0", "::"):
+        host = me.given.private_ip or me.given.hostname
+    return f"ws://[{host}]:{port}{PATH}" if ":" in host else f"ws://{host}:{port}{PATH}"
+
+
+async def _stop_listening(runner: web.AppRunner) -> None:
+    for site in list(runner.sites):
+        await site.stop()
+
+
+def _heed(word: Word, on_end: Callable[[], None]) -> None:
+    if word == "drain":
+        log.info("draining: nobody new is let in")
+    else:
+        on_end()
+
+
+async def _tick(game: GameServer, me: Registration, every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        game.room.look()
+        me.load = len(game.door.guests)
+
+
+async def _follow_orders(door: Door, me: Registration) -> None:
+    """An operator's order to drain, and its lifting, reach the waiting room at once."""
+    while True:
+        await asyncio.sleep(ORDERS_S)
+        if door.drain != me.draining:
+            door.drain = me.draining
+            with contextlib.suppress(RoostError):  # the next report says it too
+                await door.report()

@@ -1,0 +1,193 @@
+"""One gateway in this process on a real store, and a world whose time passes when the test says so."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientSession
+
+from roost.app import Platform
+from roost.core.lease import MAX_STEP_MS
+from roost.core.passes import sign_entry
+from roost.core.signing import parse_keys
+from roost.gateway.server import bind, build_app, serve
+from roost.settings import GatewaySettings, QueueSettings, Settings
+from roost.store.store import Store
+from roost.store.url import parse_store_url
+from roost.testing import RunningServer
+from roost.waitingroom.scripts import Ticked
+from roost.worlds import World
+
+TOKEN = "a-token-for-the-tests"
+QUEUE_KEYS = "q1:" + base64.b64encode(b"queue-key-of-the-tests-32-bytes!").decode()
+OTHER_KEYS = "q2:" + base64.b64encode(b"another-queue-key-32-bytes-long!").decode()
+TICKET_KEYS = "t1:" + base64.b64encode(b"ticket-key-of-the-tests-32-bytes").decode()
+UNLIMITED = QueueSettings(ip_per_second=100_000, user_per_second=1000, user_burst=10_000)
+LIFE = "7"
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def refusal(self) -> tuple[int, str]:
+        error = self.json["error"]
+        assert error["message"]
+        assert error["requestId"]
+        return self.status, error["code"]
+
+
+@dataclass
+class Gate:
+    """A gateway and its world `main`."""
+
+    session: ClientSession
+    platform: Platform
+    server: RunningServer
+    now_us: int = field(default_factory=lambda: time.time_ns() // 1000)
+    _reports: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def world(self) -> World:
+        return self.platform.worlds.of("main")
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = "",
+        receipt: str = "",
+        headers: Any = (),
+    ) -> Reply:
+        sent = [*(headers.items() if isinstance(headers, dict) else headers)]
+        sent += [("X-API-Token", token)] if token else []
+        sent += [("X-Queue-Receipt", receipt)] if receipt else []
+        data = None if body is None else io.BytesIO(json.dumps(body).encode())
+        async with self.session.request(method, path, data=data, headers=sent) as response:
+            return Reply(response.status, response.headers, await response.read())
+
+    # -- players
+
+    async def try_to_enter(self, user: str = "ann", *, receipt: str = "", **fields: Any) -> Reply:
+        return await self.ask("POST", "/api/queue/entry", {"userId": user, **fields}, receipt=receipt)
+
+    async def enter(self, user: str = "ann", **fields: Any) -> Any:
+        answer = await self.try_to_enter(user, **fields)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    async def try_status(self, user: str, receipt: str, **more: Any) -> Reply:
+        return await self.ask("GET", f"/api/queue/status?userId={user}", receipt=receipt, **more)
+
+    async def status(self, user: str, receipt: str) -> Any:
+        answer = await self.try_status(user, receipt)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    async def crowd(self, count: int) -> dict[str, str]:
+        """So many people in the line: user → receipt, in their order."""
+        return {user: (await self.enter(user))["receipt"] for user in (f"u{n:03}" for n in range(count))}
+
+    # -- game servers
+
+    async def report(self, server: str = "501", capacity: int = 10, users: int = 0, **more: Any) -> Reply:
+        given = {"life": LIFE, "number": next(self._reports), "capacity": capacity, "users": users}
+        path = f"/queue/v1/worlds/main/servers/{server}/report"
+        return await self.ask("POST", path, {**given, "counted": 0, **more}, token=TOKEN)
+
+    async def consume(self, ticket: str, server: str = "501", conn: str = "c1", **more: Any) -> Reply:
+        given = {"ticketId": ticket, "serverId": server, "life": LIFE, "connection": conn, **more}
+        return await self.ask("POST", "/api/queue/tickets/consume", given, token=TOKEN)
+
+    # -- operators and time
+
+    async def govern(self, **patch: Any) -> Reply:
+        return await self.ask("PATCH", "/queue/v1/worlds/main", patch, token=TOKEN)
+
+    async def seen(self) -> Any:
+        return (await self.ask("GET", "/queue/v1/worlds/main", token=TOKEN)).json
+
+    async def tick(self, seconds: float = 0.0) -> int:
+        """Let lease time pass in steps as a leader would, and return how many tickets were issued."""
+        issued, left_ms = 0, int(seconds * 1000)
+        while True:
+            step_ms = min(left_ms, MAX_STEP_MS)
+            self.now_us += step_ms * 1000
+            ticked = await self.world.admitter.tick(1, self.world.room.policy.batch)
+            assert isinstance(ticked, Ticked)
+            issued, left_ms = issued + ticked.issued, left_ms - step_ms
+            if left_ms <= 0:
+                self.world.room.board.forget()
+                return issued
+
+    def hold_the_clock(self) -> None:
+        """From now on ticks happen at `now_us`."""
+        scripts: Any = self.world.room.scripts
+        admit = scripts.admit
+        scripts.admit = lambda **given: admit(**given, now=self.now_us)
+
+    @property
+    def calls(self) -> int:
+        """Script calls so far."""
+        return sum(script.stats.words.total() for script in self.platform.store.library.scripts.values())
+
+
+def settings_for(
+    folder: Path,
+    profile: str = "dev",
+    *,
+    queue: QueueSettings = UNLIMITED,
+    queue_keys: str = "",
+    ticket_keys: str = "",
+    trusted_proxies: str = "",
+) -> Settings:
+    return Settings(
+        profile=profile,
+        data=folder,
+        api_token=TOKEN,
+        queue_keys=queue_keys,
+        ticket_keys=ticket_keys,
+        gateway=GatewaySettings(trusted_proxies=trusted_proxies),
+        queue=queue,
+    )
+
+
+@asynccontextmanager
+async def open_gate(server: RunningServer, settings: Settings) -> AsyncIterator[Gate]:
+    store = await Store.open(parse_store_url(server.url))
+    platform = Platform(settings, store, ("gateway",))
+    listener = bind("127.0.0.1", 0)
+    host, port = listener.getsockname()
+    runner = await serve(build_app(platform), listener)
+    try:
+        async with ClientSession(f"http://{host}:{port}") as session:
+            gate = Gate(session, platform, server)
+            gate.hold_the_clock()
+            await gate.tick()
+            yield gate
+    finally:
+        await runner.cleanup()
+        await store.close()
+
+
+def signature(user: str = "ann", keys: str = QUEUE_KEYS, **more: Any) -> str:
+    """As a login service would sign."""
+    return sign_entry(parse_keys(keys), user=user, **more)

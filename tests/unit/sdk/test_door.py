@@ -1,0 +1,403 @@
+"""A game server's door, on a waiting room that loses answers, delays them and hands them out in any order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.api.discovery import RegisterInput
+from roost.api.queue import (
+    ConsumeInput,
+    ConsumeReply,
+    ReleaseInput,
+    ReleaseReply,
+    ReportInput,
+    ReportReply,
+)
+from roost.core.errors import (
+    OutcomeUnknown,
+    RoostError,
+    ServerFull,
+    ServerNotReported,
+    StoreUnavailable,
+    TicketRefused,
+    TicketUsed,
+)
+from roost.core.passes import Passes, Ticket
+from roost.core.signing import MasterKey
+from roost.sdk import door as module
+from roost.sdk.door import ATTEMPTS, AlreadyConnected, Door
+from roost.sdk.heart import Registration
+from tests.waiting import eventually
+
+KEYS = (MasterKey("k", b"0123456789abcdef"),)
+SIGNER = Passes(KEYS, KEYS)
+
+
+def ticket_of(user: str) -> str:
+    return SIGNER.sign_ticket(Ticket("main", user, f"tid-{user}", 1))
+
+
+class Room:
+    """Keeps the ledger as the store does, and checks every report against the truth."""
+
+    def __init__(self) -> None:
+        self.door: Door | None = None
+        self.consumed: dict[str, int] = {}
+        """Life → its last consume."""
+        self.inside: dict[str, tuple[str, str, int]] = {}
+        """User → life, connection and number with which they were let in."""
+        self.unheard: set[str] = set()
+        """Users who were let in, of which the door does not know yet."""
+        self.reports: list[ReportInput] = []
+        self.released: list[tuple[str, str]] = []
+        self.asked = 0
+        self.lose = 0
+        """So many of the next answers to a consume get lost."""
+        self.away = False
+        self.waiting: dict[str, asyncio.Event] | None = None
+        """Where it is a dict, an answer waits until its user's event is set."""
+        self.refuse: RoostError | None = None
+
+    async def consume(self, given: ConsumeInput) -> ConsumeReply:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailable
+        if self.refuse is not None:
+            raise self.refuse
+        if given.life not in self.consumed:
+            raise ServerNotReported
+        user = SIGNER.ticket(given.ticket_id, given.world).user
+        if user not in self.inside:
+            self.consumed[given.life] += 1
+            self.inside[user] = (given.life, given.connection, self.consumed[given.life])
+            self.unheard.add(user)
+        elif self.inside[user][:2] != (given.life, given.connection):
+            raise TicketUsed
+        if self.waiting is not None:
+            await self.waiting.setdefault(user, asyncio.Event()).wait()
+        if self.lose > 0:
+            self.lose -= 1
+            raise OutcomeUnknown
+        self.unheard.discard(user)
+        return ConsumeReply(user, user, "", self.inside[user][2], 1000)
+
+    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply:
+        if self.away:
+            raise StoreUnavailable
+        if self.inside.get(given.user_id, ())[:2] == (given.life, given.connection):
+            del self.inside[given.user_id]
+        self.released.append((given.user_id, given.how))
+        return ReleaseReply(0)
+
+    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply:
+        if self.away:
+            raise StoreUnavailable
+        self.consumed.setdefault(given.life, given.counted)
+        self.reports.append(given)
+        self.check()
+        return ReportReply(self.consumed[given.life])
+
+    @property
+    def most(self) -> int:
+        """The most people that may be on the server, as the ledger counts them."""
+        last = self.reports[-1]
+        return last.users + self.consumed[last.life] - last.counted
+
+    def check(self) -> None:
+        assert self.door is not None
+        assert self.most >= len(self.door.guests) + len(self.unheard)
+
+
+class _NoBackoff:
+    def __init__(self, *_: float) -> None: ...
+
+    def next(self) -> float:
+        return 0.0
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    with patch.multiple(module, jittered=lambda *_: 0.0, Backoff=_NoBackoff, SOON_S=0.0):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _at_once() -> Iterator[None]:
+    with no_waiting():
+        yield
+
+
+def registration() -> Registration:
+    return Registration(RegisterInput("game", "kr-1", server_id="501", capacity=10), "i-1", "7", 10.0)
+
+
+def door_to(room: Room, me: Registration | None = None, interval_s: float = 3600.0) -> Door:
+    room.door = Door(room, me or registration(), report_interval_s=interval_s)
+    return room.door
+
+
+async def until(condition: object) -> None:
+    assert callable(condition)
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_guest_is_counted_from_the_consume_on() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    guest = await door.consume(ticket_of("ann"))
+    assert (guest.user_id, guest.life) == ("ann", "7")
+    assert room.most == 1
+    await door.report()
+    last = room.reports[-1]
+    assert (last.users, last.counted, last.capacity, last.number) == (1, 1, 10, 2)
+    await door.leave(guest)
+    await door.report()
+    assert room.released == [("ann", "clean")]
+    assert (room.reports[-1].users, room.most) == (0, 0)
+
+
+async def test_a_server_that_has_not_reported_does_so_first() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.consume(ticket_of("ann"))
+    assert [report.number for report in room.reports] == [1]
+
+
+async def test_a_lost_answer_is_asked_for_again() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.lose = ATTEMPTS - 1
+    await door.consume(ticket_of("ann"))
+    await door.report()
+    assert (room.consumed["7"], room.reports[-1].counted, room.most) == (1, 1, 1)
+
+
+async def test_k_waits_for_every_answer_before_it() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.waiting = {}
+    tasks = {user: asyncio.create_task(door.consume(ticket_of(user))) for user in ("ann", "bob", "cid")}
+    await until(lambda: room.consumed["7"] == 3)
+    for user, counted in (("cid", 0), ("bob", 0), ("ann", 3)):
+        room.waiting[user].set()
+        await tasks[user]
+        await door.report()
+        assert (room.reports[-1].counted, room.most) == (counted, 3 if counted else 3 + len(door.guests))
+
+
+async def test_who_nobody_waits_for_any_more_goes_back_to_the_line() -> None:
+    room = Room()
+    door = door_to(room, interval_s=0.0)
+    async with door:
+        room.lose = ATTEMPTS
+        with pytest.raises(OutcomeUnknown):
+            await door.consume(ticket_of("ann"))
+        await until(lambda: room.released == [("ann", "failed")])
+        await until(lambda: room.reports[-1].counted == 1)
+    assert room.most == 0
+    assert "ann" not in room.inside
+
+
+async def test_a_consume_that_was_never_done_is_settled_by_its_refusal() -> None:
+    room = Room()
+    door = door_to(room)
+    async with door:
+        room.away = True
+        with pytest.raises(StoreUnavailable):
+            await door.consume(ticket_of("ann"))
+        room.away, room.refuse = False, TicketRefused()
+        asked = room.asked
+        await until(lambda: room.asked > asked)
+        await until(lambda: not door._settling)
+    assert room.released == []
+    assert door.guests == {}
+
+
+@pytest.mark.parametrize("refusal", [TicketRefused(), ServerFull()])
+async def test_a_refusal_is_passed_on_at_once(refusal: RoostError) -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.refuse = refusal
+    with pytest.raises(type(refusal)):
+        await door.consume(ticket_of("ann"))
+    assert (room.asked, door.guests) == (1, {})
+
+
+async def test_one_person_has_one_connection() -> None:
+    room = Room()
+    door = door_to(room)
+    guest = await door.consume(ticket_of("ann"))
+    with pytest.raises(AlreadyConnected):
+        await door.consume(ticket_of("ann"), "another")
+    assert await door.consume(ticket_of("ann"), guest.connection) == guest
+
+
+async def test_a_forged_ticket_does_not_tell_who_is_connected() -> None:
+    room = Room()
+    door = door_to(room)
+    ticket = ticket_of("ann")
+    await door.consume(ticket)
+    room.refuse = TicketRefused()
+    with pytest.raises(TicketRefused) as refused:
+        await door.consume(ticket[:-2] + "xx", "another")
+    assert not isinstance(refused.value, AlreadyConnected)
+
+
+async def test_a_consume_whose_caller_hung_up_is_settled() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.waiting = {}
+    asking = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
+    await eventually(lambda: "ann" in room.inside, "the store to let them in")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    room.waiting = None
+    await eventually(lambda: not door._settling, "what became of it")
+    await door._tell_leaves()
+    await door.report()
+    assert room.released == [("ann", "failed")]
+    assert (room.reports[-1].users, room.reports[-1].counted) == (0, 1)
+
+
+async def test_a_leave_is_told_later_if_not_now_and_who_dropped_is_counted_until_then() -> None:
+    room = Room()
+    door = door_to(room)
+    ann, bob = [await door.consume(ticket_of(user)) for user in ("ann", "bob")]
+    room.away = True
+    await door.leave(ann, "dropped")
+    await door.leave(bob, "clean")
+    room.away = False
+    await door.report()
+    assert room.reports[-1].users == 1
+    await door._tell_leaves()
+    await door.report()
+    assert sorted(room.released) == [("ann", "dropped"), ("bob", "clean")]
+    assert room.reports[-1].users == 0
+
+
+async def test_the_loop_tells_what_could_not_be_told() -> None:
+    room = Room()
+    async with door_to(room, interval_s=0.0) as door:
+        guest = await door.consume(ticket_of("ann"))
+        room.away = True
+        await door.leave(guest, "dropped")
+        room.away = False
+        await until(lambda: room.released == [("ann", "dropped")])
+        await until(lambda: room.most == 0)
+
+
+async def test_a_new_life_begins_with_everybody_who_is_here() -> None:
+    room, me = Room(), registration()
+    door = door_to(room, me)
+    for user in ("ann", "bob"):
+        await door.consume(ticket_of(user))
+    me.life = "8"
+    await door.report()
+    last = room.reports[-1]
+    assert (last.life, last.number, last.users, last.counted) == ("8", 1, 2, 0)
+    await door.consume(ticket_of("cid"))
+    await door.report()
+    assert (room.reports[-1].counted, room.most) == (1, 3)
+
+
+async def test_who_was_let_into_an_earlier_life_is_sent_back() -> None:
+    room, me = Room(), registration()
+    door = door_to(room, me)
+    await door.report()
+    room.waiting = {}
+    consuming = asyncio.create_task(door.consume(ticket_of("ann")))
+    await until(lambda: "ann" in room.inside)
+    me.life = "8"
+    room.waiting["ann"].set()
+    with pytest.raises(TicketRefused):
+        await consuming
+    await door._tell_leaves()
+    assert (room.released, door.guests) == ([("ann", "failed")], {})
+
+
+async def test_a_door_that_drains_offers_no_room() -> None:
+    room = Room()
+    door = door_to(room)
+    guest = await door.consume(ticket_of("ann"))
+    door.drain = True
+    await door.report()
+    assert room.reports[-1].capacity == 1
+    await door.leave(guest)
+    await door.report()
+    assert room.reports[-1].capacity == 0
+
+
+async def test_closing_the_door_lets_everybody_go_and_takes_its_capacity_back() -> None:
+    room = Room()
+    async with door_to(room) as door:
+        for user in ("ann", "bob"):
+            await door.consume(ticket_of(user))
+    assert sorted(room.released) == [("ann", "dropped"), ("bob", "dropped")]
+    assert (room.reports[-1].capacity, room.reports[-1].users) == (0, 0)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("come"), st.integers(0, ATTEMPTS + 1)),
+        st.tuples(st.just("answer"), st.integers(0, 9)),
+        st.tuples(st.just("leave"), st.integers(0, 9)),
+        st.tuples(st.just("report"), st.just(0)),
+        st.tuples(st.just("turn"), st.integers(1, 20)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS)
+def test_g10_whatever_gets_lost_or_late_nobody_is_missed(steps: list[tuple[str, int]]) -> None:
+    """n + (consumes - k) is never less than the people who are here or on their way in."""
+
+    async def play() -> None:
+        room = Room()
+        room.waiting = {}
+        door, tasks, people = door_to(room), [], 0
+        await door.report()
+        for step, number in steps:
+            if step == "come":
+                people += 1
+                room.lose += number
+                tasks.append(asyncio.create_task(door.consume(ticket_of(f"u{people}"))))
+            elif step == "answer" and room.waiting:
+                list(room.waiting.values())[number % len(room.waiting)].set()
+            elif step == "leave" and door.guests:
+                guest = list(door.guests.values())[number % len(door.guests)]
+                await door.leave(guest, "dropped" if number % 2 else "clean")
+            elif step == "report":
+                await door.report()
+            for _ in range(number if step == "turn" else 2):
+                await asyncio.sleep(0)
+            room.check()
+        room.lose = 0
+        for _ in range(100):
+            for event in room.waiting.values():
+                event.set()
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await until(lambda: not door._settling)
+        await door._tell_leaves()
+        await door.report()
+        assert room.most == len(door.guests) == len(room.inside), "in the end the ledger is exact"
+
+    with no_waiting():
+        asyncio.run(play())

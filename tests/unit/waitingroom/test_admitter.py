@@ -1,0 +1,93 @@
+"""The loop that lets people in, on a room that answers as the test says."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from roost.core.errors import StoreUnavailable
+from roost.core.lease import Tenure
+from roost.waitingroom.admitter import MAX_TICKS_IN_A_ROW, Admitter
+from roost.waitingroom.rules import Policy
+from roost.waitingroom.scripts import Deposed, Ticked
+from roost.waitingroom.service import WaitingRoom
+
+TENURE = Tenure(epoch=3, asked_at=0.0, ttl_ms=10_000)
+
+
+def ticked(issued: int = 0, more: int = 0) -> Ticked:
+    return Ticked(issued=issued, expired=0, gone=0, waiting=9, room=0, more=more)
+
+
+class Room:
+    """Answers in turn; then another leader has ticked."""
+
+    def __init__(self, *answers: Ticked | Exception) -> None:
+        self.world = "main"
+        self.policy = Policy(tick_ms=1, batch=100)
+        self.asked: list[dict[str, Any]] = []
+        self._answers = list(answers)
+        self.scripts = SimpleNamespace(admit=self._admit)
+
+    async def _admit(self, **given: Any) -> Ticked | Deposed:
+        self.asked.append(given)
+        answer = self._answers.pop(0) if self._answers else Deposed(4)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def batches(self) -> list[int]:
+        return [len(given["tids"]) for given in self.asked]
+
+
+async def lead(room: Room) -> Admitter:
+    """Until it ends by itself."""
+    admitter = Admitter(cast(WaitingRoom, room))
+    async with asyncio.timeout(10):
+        await admitter.run(TENURE)
+    return admitter
+
+
+async def test_another_leader_ends_it() -> None:
+    room = Room(ticked(5), ticked(0))
+    admitter = await lead(room)
+    assert room.batches == [100, 100, 100]
+    assert {given["epoch"] for given in room.asked} == {3}
+    assert (admitter.ticks, admitter.tenures) == (3, 1)
+
+
+async def test_while_the_absent_hide_others_it_ticks_again_at_once_within_one_batch() -> None:
+    room = Room(ticked(30, more=1), ticked(0, more=1), ticked(20), ticked())
+    await lead(room)
+    assert room.batches == [100, 70, 70, 100, 100]
+
+
+async def test_a_spent_batch_ends_the_round_also_if_there_are_more() -> None:
+    room = Room(ticked(60, more=1), ticked(40, more=1), ticked())
+    await lead(room)
+    assert room.batches == [100, 40, 100, 100]
+
+
+async def test_a_round_is_bounded() -> None:
+    room = Room(*[ticked(0, more=1)] * (MAX_TICKS_IN_A_ROW + 1))
+    admitter = Admitter(cast(WaitingRoom, room))
+    assert await admitter._round(3) is True
+    assert len(room.asked) == MAX_TICKS_IN_A_ROW
+
+
+@pytest.mark.parametrize("fault", [StoreUnavailable(), ZeroDivisionError()])
+async def test_a_failed_tick_does_not_end_it(fault: Exception) -> None:
+    room = Room(fault, ticked(1))
+    await lead(room)
+    assert len(room.asked) == 3
+
+
+async def test_no_ticket_id_is_used_twice() -> None:
+    room = Room(ticked(), ticked(3, more=1), ticked())
+    await lead(room)
+    tids = [tid for given in room.asked for tid in given["tids"]]
+    assert len(set(tids)) == len(tids)
