@@ -150,6 +150,12 @@ class QueueSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ManagerSettings:
+    host: str = _setting("127.0.0.1", "Address for its health and metrics. Profile dev allows loopback only.")
+    port: int = _setting(9400, "Port for its health and metrics.")
+
+
+@dataclass(frozen=True, slots=True)
 class GameServerSettings:
     host: str = _setting("127.0.0.1", "Address to listen on. Profile dev allows loopback only.")
     port: int = _setting(8420, "Port for players; its metrics are on the port 1000 above.")
@@ -196,6 +202,7 @@ class Settings:
     alerts: AlertSettings = AlertSettings()
     queue: QueueSettings = QueueSettings()
     gameserver: GameServerSettings = GameServerSettings()
+    manager: ManagerSettings = ManagerSettings()
 
     @property
     def store_url(self) -> StoreUrl:
@@ -332,6 +339,7 @@ def _sections() -> dict[str, type[Any]]:
         "alerts": AlertSettings,
         "queue": QueueSettings,
         "gameserver": GameServerSettings,
+        "manager": ManagerSettings,
     }
 
 

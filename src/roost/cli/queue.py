@@ -152,6 +152,23 @@ def message(
     _order(load(url=url, data=data).settings, world, WorldPatch(message=None if clear else text), json=json)
 
 
+@app.command(
+    "open",
+    epilog="Examples:  roost queue open --at 2026-11-20T18:00:00+09:00   ·   roost queue open   (now)",
+)
+def open_world(
+    at: Annotated[
+        str, typer.Option(help="When, ISO 8601 with a zone.", show_default="now", metavar="TIME")
+    ] = "",
+    world: World = WORLD,
+    url: Url = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Open a world at a set time: whoever comes before takes part in a fair draw. Without a time: now."""
+    _order(load(url=url, data=data).settings, world, WorldPatch(opens_at=at or None), json=json)
+
+
 @app.command("kick", epilog="Example:  roost queue kick u-17 --world main")
 def kick(
     user: Annotated[str, typer.Argument(help="User id.")],
@@ -188,6 +205,8 @@ def _order(settings: Settings, world: str, patch: WorldPatch, *, json: bool) -> 
     print(f"{found.world}: mode {found.mode}, limit {limit}, {_rate(found)}, revision {found.revision}")
     if found.message:
         print(f"message: {found.message}")
+    if found.opens_at and not found.draw_seed:
+        print(f"opens {found.opens_at}; SHA-256 of the draw's seed {found.draw_digest}")
 
 
 def _rate(found: WorldView) -> str:
@@ -224,6 +243,11 @@ def _picture(worlds: Sequence[WorldView]) -> RenderableType:
         )
         for found in worlds
         for one in found.servers
+    ]
+    parts += [
+        f"{found.world} opens {found.opens_at}; SHA-256 of the draw's seed {found.draw_digest}"
+        for found in worlds
+        if found.opens_at and not found.draw_seed
     ]
     if servers:
         parts += ["", output.table(("world", "server", "inside", "state", "url"), servers)]

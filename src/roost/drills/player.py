@@ -18,6 +18,8 @@ from roost.drills.ledger import Book
 
 RECEIPT_HEADER = "X-Queue-Receipt"
 TIMEOUTS = (ClientError, TimeoutError, OSError)
+OUTSIDE_S = 2.0
+"""How often somebody asks who was thrown out of a server and wants back in."""
 
 
 class Refused(Exception):
@@ -91,28 +93,25 @@ class Player:
         """The whole evening; whatever fails on the way is tried again, as a client would."""
         await asyncio.sleep(self._rng.uniform(0, self._habits.arrive_s) ** 1.5 / self._habits.arrive_s**0.5)
         entered = time.monotonic()
-        ticket = await self._wait_for_ticket()
+        place = await self._wait_for_ticket()
         self._book.entry_to_ticket_s.append(time.monotonic() - entered)
-        visit = await self._get_in(ticket)
-        if self._crashes and await self._comes_back_after_crash(visit):
-            return
-        await visit.stay(self._rng.expovariate(1 / self._habits.session_s))
-        self._book.out(self.user)
-        await visit.leave()
+        while not await self._is_done_after(await self._get_in(place)):
+            place = await self._wait_for_ticket()
         self._book.counts["finished"] += 1
 
-    async def _comes_back_after_crash(self, visit: Visit) -> bool:
-        """Cut off in the middle of the game: the place is held, so the next ticket comes without waiting."""
-        await visit.stay(0.5)
+    async def _is_done_after(self, visit: Visit) -> bool:
+        """One time inside; False if it ended before they wanted: by their own crash, or the server's."""
+        crashes, self._crashes = self._crashes, False
+        stayed = await visit.stay(0.5 if crashes else self._rng.expovariate(1 / self._habits.session_s))
         self._book.out(self.user)
-        await visit.crash()
-        self._book.counts["crashes"] += 1
-        back = await self._get_in(await self._wait_for_ticket())
-        await back.stay(self._rng.expovariate(1 / self._habits.session_s))
-        self._book.out(self.user)
-        await back.leave()
-        self._book.counts["finished"] += 1
-        return True
+        if not stayed:
+            self._book.counts["thrown out"] += 1
+        if crashes and stayed:
+            self._book.counts["crashes"] += 1
+            await visit.crash()
+            return False
+        await visit.leave()
+        return stayed
 
     # -- the line
 
@@ -127,14 +126,17 @@ class Player:
             if place.status == "PROMOTED":
                 place = await self._let_it_expire(place)
                 continue
+            if place.status == "ENTERED":  # the room does not know yet that they are out
+                await asyncio.sleep(min(OUTSIDE_S, place.next_poll_ms / 1000))
+                place = await self._enter()
+                continue
             self._look(place)
-            if self._blips and place.status == "WAITING":
+            if self._blips:
                 self._blips = False
                 self._book.counts["blips"] += 1
-                await asyncio.sleep(place.next_poll_ms / 1000 + self._habits.blip_s)
-            else:
-                await asyncio.sleep(place.next_poll_ms / 1000)
-            place = await self._enter() if place.status == "ENTERED" else await self._status()
+                await asyncio.sleep(self._habits.blip_s)
+            await asyncio.sleep(place.next_poll_ms / 1000)
+            place = await self._status()
         self._shown = 0
         return place
 

@@ -23,6 +23,8 @@ from roost.gateway.routes.tokens import token_routes
 from roost.listening import bind as bind
 from roost.listening import serve as serve
 
+OPS_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+
 
 def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Application:
     """Every route of this gateway, each behind its own adapter."""
@@ -49,6 +51,18 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
             app.router.add_route("HEAD", route.path, handler)
     fallback = Route("*", "/{rest:.*}", _refuser(list(stats)), "Everything else")
     app.router.add_route("*", fallback.path, adapt(fallback, platform, tokens, ids, RouteStats()))
+    return app
+
+
+def build_ops_app(platform: Platform) -> web.Application:
+    """What a role without a port of its own serves: /healthz, /readyz, /metrics."""
+    stats: dict[Route, RouteStats] = {}
+    tokens, ids = Tokens(root_token(platform.settings), platform.store), RequestIds()
+    app = web.Application()
+    for route in system_routes(platform, stats):
+        if route.path in OPS_PATHS:
+            stats[route] = RouteStats()
+            app.router.add_route("GET", route.path, adapt(route, platform, tokens, ids, stats[route]))
     return app
 
 

@@ -35,9 +35,12 @@ _HEADERS = {
 
 
 def player_page_routes(platform: Platform) -> list[Route]:
+    hold = f"{max(1, platform.settings.queue.gone_seconds // 60)} min".encode()
+    body = _PAGE.replace(b"5 minutes</span>", hold + b"</span>")
+
     async def page(request: Request) -> web.Response:
         platform.worlds.of(request.path["world"])
-        return web.Response(body=_PAGE, content_type="text/html", charset="utf-8", headers=_HEADERS)
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=_HEADERS)
 
     return [
         Route(

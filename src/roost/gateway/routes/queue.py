@@ -274,6 +274,9 @@ class _Handlers:
         found = await world.room.status(user)
         if isinstance(found, answers.Waiting):
             world.presence.strangers.discard(user)
+            kept = world.room.board.fresh()
+            if kept is not None and kept.born:  # the common case, without two more coroutines
+                return self._waiting(world, user, found, kept, receipt)
         return await self._told(world, user, found, receipt)
 
     async def leave(self, request: Request) -> None:

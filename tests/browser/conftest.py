@@ -1,0 +1,3 @@
+from tests.acceptance.conftest import home
+
+__all__ = ["home"]
