@@ -115,7 +115,8 @@ def _number(value: float) -> str:
 
 
 def _verdict(case: Case, peer: str) -> str:
-    text = f"{case.ratio(peer):.1f} ×"
+    ratio = case.ratio(peer)
+    text = f"{ratio:.1f} ×" if ratio >= 2 else f"{ratio:.2f} ×"
     if peer not in case.promised:
         return text
     return f"{text}, promised {case.promised[peer]:g} ×: {'met' if case.kept(peer) else 'missed'}"
