@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+WORKERS ?= 3
 
 .PHONY: help run test test-all check format bench deps-ci clean
 .DEFAULT_GOAL := help
@@ -15,7 +16,7 @@ run: $(VENV)/.run ## start Roost with its own store (more with ARGS="--port 9000
 	@exec $(BIN)/roost up $(ARGS)
 
 test: $(VENV)/.dev ## the tests, without the slow ones (ARGS="-k link" for a part)
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests and mutants
 	$(BIN)/python -m pytest -m slow $(ARGS)

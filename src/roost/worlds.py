@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from roost.api.queue import (
+    Asking,
     ConsumeInput,
     ConsumeReply,
     ReleaseInput,
@@ -152,8 +153,8 @@ class Worlds:
             url=given.url,
         )
         match answer:
-            case answers.Reported(consumed):
-                return ReportReply(consumed)
+            case answers.Reported(consumed, asking):
+                return ReportReply(consumed, list(map(Asking, asking[::2], asking[1::2])))
             case answers.Stale():
                 return ReportReply(given.counted)
             case answers.Fenced(life):

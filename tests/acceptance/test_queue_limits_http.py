@@ -37,7 +37,7 @@ async def test_a_person_may_ask_ten_times_at_once_and_no_more(server: RunningSer
         receipt = (await gate.enter("ann"))["receipt"]
         answers = await asyncio.gather(*(gate.try_status("ann", receipt) for _ in range(30)))
         passed = [answer for answer in answers if answer.status == 200]
-        assert 10 <= len(passed) <= 15
+        assert 9 <= len(passed) <= 14, "the entry was the first of ten"
         refused = next(answer for answer in answers if answer.status != 200)
         assert refused.refusal == LIMITED
         assert int(refused.headers["Retry-After"]) >= 1

@@ -102,7 +102,14 @@ def test_a_store_that_dies_is_started_again(home: Home) -> None:
     up = home.up()
     before = home.store_pid()
     os.kill(before, signal.SIGKILL)
-    wait_until(lambda: home.store_pid() != before, "a new store")
+
+    def has_a_new_store() -> bool:
+        try:
+            return home.store_pid() != before
+        except FileNotFoundError:  # while the old one is being cleared away
+            return False
+
+    wait_until(has_a_new_store, "a new store")
     wait_until(lambda: http(f"{up.url}/readyz").status == 200, "readiness to return", lambda: up.text)
 
 

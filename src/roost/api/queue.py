@@ -89,8 +89,15 @@ class ReportInput(Message):
     url: str = ""
 
 
+class Asking(Message):
+    user_id: str
+    connection: str
+
+
 class ReportReply(Message):
     consumed: int
+    asking: list[Asking] = []
+    """Who is inside by what the waiting room knows, and asks to come in: release whom you do not have."""
 
 
 class ClassView(Message):

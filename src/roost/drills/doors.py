@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 
 from roost.core.errors import RoostError
-from roost.drills.player import Refused, Visit
+from roost.drills.player import TIMEOUTS, Refused, Visit
 from roost.sdk.client import Client
 from roost.sdk.door import Door, Guest
 
@@ -44,6 +44,8 @@ class SocketVisit:
         if line is not None:
             with contextlib.suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(*TIMEOUTS):
+            await self._ws.close()  # for our own side only: nothing goes out any more
 
 
 class SocketDoors:

@@ -18,6 +18,7 @@ import msgspec
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
 from roost.api import Message
+from roost.api.errors import ErrorReply, error_of
 from roost.api.queue import WorldView
 from roost.core.errors import InvalidInput, StoreUnavailable
 from roost.core.passes import sign_entry
@@ -75,6 +76,9 @@ Progress = Callable[[Book, float], None]
 
 async def launch(plan: Plan, progress: Progress = lambda book, seconds: None) -> DrillReport:
     """Run the evening to its end; every person either got in and out, or is named in the verdict."""
+    for url in plan.urls:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidInput(f"the gateway URL {url} must begin with http:// or https://")
     book = Book(plan.users)
     started = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
@@ -95,7 +99,8 @@ async def launch(plan: Plan, progress: Progress = lambda book, seconds: None) ->
                 task.cancel()
             await asyncio.gather(watcher, reporter, return_exceptions=True)
         after = await _look(gateways, plan.world)
-    overadmit = after.counters["overadmit"] - before.counters["overadmit"]
+    # NB: a store that lost its last writes may count less than before.
+    overadmit = max(0, after.counters["overadmit"] - before.counters["overadmit"])
     progress(book, time.monotonic() - started)
     return _summary(plan, book, time.monotonic() - started, overadmit)
 
@@ -160,12 +165,18 @@ async def _look(gateways: list[ClientSession], world: str) -> WorldView:
                 raw = await response.read()
                 if response.status == 200:
                     return msgspec.json.decode(raw, type=WorldView)
-                problem = raw.decode(errors="replace")[:200]
+                refusal = error_of(msgspec.json.decode(raw, type=ErrorReply).error)
                 if response.status in (401, 403, 404):
-                    raise InvalidInput(f"the gateway refuses: {problem}")
+                    raise refusal
+                problem = refusal.message
+        except msgspec.DecodeError:
+            problem = "what answers is not Roost"
         except TIMEOUTS as error:
             problem = str(error) or type(error).__name__
-    raise StoreUnavailable(f"no gateway shows the world {world}: {problem}")
+    raise StoreUnavailable(
+        f"no gateway shows the world {world}: {problem}",
+        hint="start one with `roost up`, or name another with --url",
+    )
 
 
 async def _watch(gateways: list[ClientSession], world: str, book: Book) -> None:

@@ -23,6 +23,7 @@ from typing import Protocol, Self
 
 from roost.api.queue import (
     WORLD,
+    Asking,
     ConsumeInput,
     ConsumeReply,
     How,
@@ -39,6 +40,7 @@ from roost.core.errors import (
     OutcomeUnknown,
     QueueRefused,
     RoostError,
+    ServerFull,
     ServerNotReported,
     StoreError,
     StoreUnavailable,
@@ -53,6 +55,8 @@ log = logging.getLogger("roost.sdk.door")
 REPORT_INTERVAL_S = 5.0
 SOON_S = 0.2
 """After a change the next report follows this soon; changes in between ride along."""
+RETRY_S = 1.0
+"""After a report that could not be sent."""
 ATTEMPTS = 4
 TOLD_AT_ONCE = 32
 """Leaves that are on their way to the waiting room at the same time."""
@@ -114,6 +118,8 @@ class Door:
         self._changed = asyncio.Event()
         self._untold: dict[str, tuple[Guest, How]] = {}
         """Who left, until the waiting room knows it."""
+        self._entering: set[str] = set()
+        """Connections that were asked for and are in no table yet."""
         self._telling = asyncio.Lock()
         self.reported_at: float | None = None
         """Monotonic time of the last report that was taken."""
@@ -144,17 +150,20 @@ class Door:
         """Let the holder of the ticket in; a refusal says what to do next."""
         connection = connection or str(uuid.uuid4())
         life = self._me.life
+        self._entering.add(connection)
         try:
             reply = await self._ask(ticket, connection, life)
-        except TicketUsed:
-            if peek_user(ticket) in self.guests:  # the ticket is a good one, so what it says is true
-                raise AlreadyConnected from None
-            raise
         except (OutcomeUnknown, StoreUnavailable, asyncio.CancelledError):
             task = asyncio.create_task(self._settle(ticket, connection, life))
             self._settling.add(task)
             task.add_done_callback(self._settling.discard)
             raise
+        except RoostError as error:
+            self._entering.discard(connection)
+            if isinstance(error, TicketUsed) and peek_user(ticket) in self.guests:
+                raise AlreadyConnected from None  # the ticket is a good one, so what it says is true
+            raise
+        self._entering.discard(connection)
         return self._admit(reply, connection, life)
 
     async def leave(self, guest: Guest, how: How = "clean") -> None:
@@ -175,24 +184,50 @@ class Door:
         dropped = sum(how == "dropped" for _, how in self._untold.values())
         users = len(self.guests) + dropped
         given = ReportInput(self._life, self._report_number, capacity, users, self._counted, self._url)
-        await self._transport.report(self._world, self.server_id, given)
+        reply = await self._transport.report(self._world, self.server_id, given)
         self.reported_at = time.monotonic()
+        for one in reply.asking:
+            self._answer(one, given.life)
 
     # -- inside
 
     def _admit(self, reply: ConsumeReply, connection: str, life: str) -> Guest:
-        """In the table first, counted after: a report in between may say too little of k, never of n."""
+        """In the table first, counted after: a report in between may say too little of k, never of n.
+
+        A store that lost its last writes may let in whom we have, or more than we take.
+        """
         guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
+        there = self.guests.get(guest.user_id)
+        if there is not None:
+            self._note(reply.number, life)
+            if there != guest:
+                raise AlreadyConnected
+            return there
         if life != self._me.life:
-            self._untold[connection] = (guest, "failed")
-            self._changed.set()
+            self._hand_back(guest, reply.number)
             raise TicketRefused("this server was registered anew meanwhile", hint="enter again")
+        if len(self.guests) >= self.capacity:
+            self._hand_back(guest, reply.number)
+            raise ServerFull(f"server {self.server_id} takes nobody more")
         self.guests[guest.user_id] = guest
         self._note(reply.number, life)
         return guest
 
+    def _hand_back(self, guest: Guest, number: int) -> None:
+        """They were let in and are not here: they stand where they stood."""
+        self._untold[guest.connection] = (guest, "failed")
+        self._note(number, guest.life)
+
+    def _answer(self, asking: Asking, life: str) -> None:
+        """Somebody asks to come in who is inside by what the store knows: or it forgot that they left."""
+        connection = asking.connection
+        if asking.user_id in self.guests or connection in self._entering or connection in self._untold:
+            return
+        self._untold[connection] = (Guest(asking.user_id, "", "", connection, life), "dropped")
+        self._changed.set()
+
     def _note(self, number: int, life: str) -> None:
-        if life == self._life:
+        if life == self._life and number > self._counted:
             self._numbers.add(number)
             while self._counted + 1 in self._numbers:
                 self._counted += 1
@@ -232,11 +267,11 @@ class Door:
             except StoreError:
                 continue
             except RoostError:
-                return
+                break
             guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
-            self._untold[connection] = (guest, "failed")
-            self._note(reply.number, life)
-            return
+            self._hand_back(guest, reply.number)
+            break
+        self._entering.discard(connection)
 
     async def _tell_leaves(self) -> None:
         """Tell of all who left; what cannot be told now is told with the next report."""
@@ -274,3 +309,5 @@ class Door:
                 log.error("another life of this server reports", extra={"reason": error.message})
             except RoostError as error:
                 log.warning("report not sent", extra={"reason": error.message})
+                self._changed.set()  # a room that forgot something must hear of it before it lets people in
+                await asyncio.sleep(jittered(RETRY_S))

@@ -182,7 +182,8 @@ CATALOGUE = (
         "queue:inside:{world}:<serverId>:<life>",
         "set",
         "world",
-        "userIds that this life of the server let in; `…:ended` holds lives that were dropped, for an hour",
+        "userIds that this life of the server let in; `…:ended` holds lives that were dropped, for an hour; "
+        "`…:<life>:asking` who is inside and asks to come in, until the server says whether that is still so",
     ),
     KeyFamily(
         "queue:parties:{world}:<party>",

@@ -118,7 +118,9 @@ class Bound(Generic[Answer]):
 
     def __init__(self, script: Script[Answer], keys: Mapping[str, bytes]) -> None:
         self._script = script
-        self._keys = {parameter.name: keys[parameter.name] for parameter in script.contract.keys}
+        self._keys: dict[str, Any] = {p.name: keys[p.name] for p in script.contract.keys}
+        if any(parameter.name == "now" for parameter in script.contract.args):
+            self._keys["now"] = ""  # else every call would have to find out that it is missing
 
     def __call__(self, **args: Any) -> Coroutine[Any, Any, Answer]:
         return self._script(**{**self._keys, **args})

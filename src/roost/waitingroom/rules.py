@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -112,7 +113,8 @@ def eta_seconds(rank: int, fast: int, slow: int) -> tuple[int, int] | None:
 
 def _rounded(seconds: float) -> int:
     """Up to a step that people speak in: more would be a promise that nobody can keep."""
-    return next((step for step in _STEPS_S if seconds <= step), 1800 * (int(seconds) // 1800 + 1))
+    at = bisect_left(_STEPS_S, seconds)
+    return _STEPS_S[at] if at < len(_STEPS_S) else 1800 * (int(seconds) // 1800 + 1)
 
 
 def poll_ms(rank: int, fast: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import get_args
 
@@ -123,6 +123,8 @@ class NotInside:
 @dataclass(frozen=True, slots=True)
 class Reported:
     consumed: int
+    asking: list[str] = field(default_factory=list)
+    """User and connection, in turn."""
 
 
 @dataclass(frozen=True, slots=True)

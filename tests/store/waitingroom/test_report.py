@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.waitingroom.scripts import Fenced, Reported, Stale
+from roost.waitingroom.scripts import Fenced, Inside, Nobody, Offered, Reported, Stale
 from tests.store.waitingroom.world import Row, World, invariants
 
 
@@ -96,4 +96,45 @@ async def test_lost_writes_hold_the_room_until_the_silent_server_has_died(world:
     assert (await world.tick()).issued == 0
     await world.drop("s2")
     assert (await world.tick()).issued == 1
+    await invariants(world)
+
+
+async def test_a_server_is_told_once_who_is_inside_and_asks_to_come_in(any_world: World) -> None:
+    world = any_world
+    await world.report(cap=5)
+    for user in ("ann", "bob"):
+        await world.gets_ticket(user)
+        await world.goes_in(user, conn=f"c-{user}")
+    assert await world.enter("ann") == Inside("s1")
+
+    assert await world.report(cap=5, n=2, k=2) == Reported(2, ["ann", "c-ann"])
+
+    assert await world.report(cap=5, n=2, k=2) == Reported(2, [])
+    await world.release("ann", "dropped", conn="c-ann")
+    assert isinstance(await world.enter("ann"), Offered)
+    await invariants(world)
+
+
+async def test_who_has_left_since_they_asked_is_not_named(world: World) -> None:
+    await world.report(cap=5)
+    await world.gets_ticket("ann")
+    await world.goes_in("ann")
+    assert await world.enter("ann") == Inside("s1")
+    await world.release("ann")
+    assert await world.report(cap=5, k=1) == Reported(1, [])
+
+
+async def test_a_new_life_sees_to_the_people_of_one_whose_end_nobody_saw(world: World) -> None:
+    await world.report(cap=200, life=7)
+    users = [f"u{number}" for number in range(150)]
+    for user in users:
+        await world.gets_ticket(user)
+        await world.goes_in(user, life=7)
+
+    assert await world.report(cap=200, life=8, number=1) == Reported(0)
+    assert await world.report(cap=200, life=8, number=2) == Reported(0)
+
+    assert {await world.status(user) for user in users} == {Nobody("crash")}
+    assert await world.store.call("KEYS", "queue:inside:*:7") == []
+    assert await world.report(cap=200, life=7, number=9) == Fenced(8)
     await invariants(world)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from roost.api.discovery import RegisterInput
 from roost.api.queue import (
+    Asking,
     ConsumeInput,
     ConsumeReply,
     ReleaseInput,
@@ -64,6 +65,13 @@ class Room:
         self.waiting: dict[str, asyncio.Event] | None = None
         """Where it is a dict, an answer waits until its user's event is set."""
         self.refuse: RoostError | None = None
+        self.asking: list[Asking] = []
+        """People who are inside and ask to come in; told with the next report."""
+
+    def forget(self, user: str) -> None:
+        """As a store does that lost its last writes: they were never let in."""
+        life, _, number = self.inside.pop(user)
+        self.consumed[life] = number - 1
 
     async def consume(self, given: ConsumeInput) -> ConsumeReply:
         self.asked += 1
@@ -99,10 +107,11 @@ class Room:
     async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply:
         if self.away:
             raise StoreUnavailable
-        self.consumed.setdefault(given.life, given.counted)
+        self.consumed[given.life] = max(given.counted, self.consumed.get(given.life, 0))
         self.reports.append(given)
         self.check()
-        return ReportReply(self.consumed[given.life])
+        asking, self.asking = self.asking, []
+        return ReportReply(self.consumed[given.life], asking)
 
     @property
     def most(self) -> int:
@@ -243,6 +252,48 @@ async def test_one_person_has_one_connection() -> None:
     with pytest.raises(AlreadyConnected):
         await door.consume(ticket_of("ann"), "another")
     assert await door.consume(ticket_of("ann"), guest.connection) == guest
+
+
+async def test_g11_whom_a_forgetful_store_lets_in_again_is_refused_while_they_are_here() -> None:
+    room = Room()
+    door = door_to(room)
+    guest = await door.consume(ticket_of("ann"))
+    room.forget("ann")
+    with pytest.raises(AlreadyConnected):
+        await door.consume(ticket_of("ann"), "another")
+    assert door.guests == {"ann": guest}
+    await door.report()
+    assert (room.reports[-1].users, room.reports[-1].counted) == (1, 1)
+
+
+async def test_g10_a_forgetful_store_lets_in_no_more_than_the_server_takes() -> None:
+    room = Room()
+    door = door_to(room)
+    door.capacity = 2
+    for user in ("ann", "bob"):
+        await door.consume(ticket_of(user))
+        room.forget(user)
+    with pytest.raises(ServerFull):
+        await door.consume(ticket_of("cid"))
+    await door._tell_leaves()
+    assert room.released == [("cid", "failed")]
+    assert set(door.guests) == {"ann", "bob"}
+
+
+async def test_who_asks_to_come_in_and_is_not_here_has_left() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    here = await door.consume(ticket_of("ann"))
+    room.waiting = {}
+    coming = asyncio.create_task(door.consume(ticket_of("bob"), "b-1"))
+    await until(lambda: "bob" in room.inside)
+    room.asking = [Asking("ann", here.connection), Asking("bob", "b-1"), Asking("cid", "c-1")]
+    await door.report()
+    await door._tell_leaves()
+    assert room.released == [("cid", "dropped")]
+    room.waiting["bob"].set()
+    assert (await coming).connection == "b-1"
 
 
 async def test_a_forged_ticket_does_not_tell_who_is_connected() -> None:

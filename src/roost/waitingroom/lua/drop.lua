@@ -23,7 +23,7 @@
 -- @include now_us
 -- @include server_record
 -- @include server_keep
--- @include person_left
+-- @include life_end
 
 local world, servers, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, life, cause, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -33,12 +33,5 @@ local was = server_record(servers, id)
 if was and was.life == life then
   server_keep(world, servers, id, was, nil)
 end
-redis.call('SADD', inside .. id .. ':ended', life)
-redis.call('EXPIRE', inside .. id .. ':ended', 3600)
-for _, user in ipairs(redis.call('SPOP', inside .. id .. ':' .. life, count)) do
-  local person = redis.call('HMGET', people .. user, 'state', 'server', 'life')
-  if person[1] == 'inside' and person[2] == id and person[3] == life then
-    person_left(people .. user, cause)
-  end
-end
+life_end(people, inside, id, life, cause, count)
 return { 'DROPPED', redis.call('SCARD', inside .. id .. ':' .. life) }

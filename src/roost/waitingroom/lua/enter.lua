@@ -3,7 +3,7 @@
 --
 -- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
 -- once. Whoever dropped out of a game and is still held a place gets a ticket for it at once; whoever a crash threw
--- out stands where they stood. A receipt restores a place that the store has lost: of a world that was wiped, while
+-- out stands where they stood; of whoever is inside, the server is asked whether that is still so. A receipt restores a place that the store has lost: of a world that was wiped, while
 -- the new one is young; of this world, if the store forgot having issued that number.
 --
 -- KEYS
@@ -18,6 +18,7 @@
 --   people*   hash     per user: state and what else is known
 --   granted*  string   per ticket id: who it is for, JSON
 --   parties*  hash     per party: the place that its members share
+--   inside*   set      per server and life: users who are inside and ask to come in
 -- ARGV
 --   user          string  user id
 --   nickname      string  name to show; empty: the user id
@@ -55,11 +56,12 @@
 -- @include person_new
 -- @include person_offer
 -- @include person_return
--- @include person_place
+-- @include person_told
 -- @include person_is_inside
+-- @include person_asks
 
 local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local waiting, away, people, granted, parties = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local waiting, away, people, granted, parties, inside = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local user, nickname, region, line = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local tid, ticket_ms, most_waiting = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local receipt_seq, receipt_born, rebuild_ms = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
@@ -68,13 +70,14 @@ local period_ms, burst = tonumber(ARGV[14]), tonumber(ARGV[15])
 local now = now_us(ARGV[16])
 
 local clock, born = world_open(world, now)
-local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause')
+local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause', 'tat')
 local state = person[1]
+local retry_ms, tat = gcra(person[4], now, period_ms, burst)
+if retry_ms > 0 then
+  return { 'LIMITED', retry_ms }
+end
 if state then
-  local retry_ms = gcra(people .. user, now, period_ms, burst)
-  if retry_ms > 0 then
-    return { 'LIMITED', retry_ms }
-  end
+  redis.call('HSET', people .. user, 'tat', tat)
 end
 if state == 'offered' then
   local kept = redis.call('HMGET', people .. user, 'tid', 'exp')
@@ -85,10 +88,10 @@ if state == 'offered' then
   state = redis.call('HGET', people .. user, 'state')
 end
 if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, now, clock)) }
+  return { 'WAITING', unpack(person_told(world, waiting, away, people .. user, user, now, clock, tat)) }
 end
 if state == 'inside' and person_is_inside(servers, people .. user) then
-  return { 'INSIDE', redis.call('HGET', people .. user, 'server') }
+  return { 'INSIDE', person_asks(inside, people .. user, user) }
 end
 if state == 'grace' and redis.call('ZREM', grace, user) == 1 then
   person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
@@ -124,7 +127,7 @@ if at_once and world_room(world, offers, grace, now, clock) > 0 then
   return { 'OFFERED', seq, tid, ticket_ms }
 end
 redis.call('ZADD', waiting .. line, seq, user)
-local place = person_place(world, waiting, away, people .. user, user, now, clock)
+local place = person_told(world, waiting, away, people .. user, user, now, clock, tat)
 if place[6] > 0 and place[9] == 0 then
   redis.call('HSET', people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
 end

@@ -1,15 +1,12 @@
--- Rate limit of one person, kept in the field `tat` of their hash: 0, or in how many ms to come again.
--- `period_ms` apart in the long run, `burst` at once; a period of 0 is no limit.
-local function gcra(person, now, period_ms, burst)
-  if period_ms <= 0 then
-    return 0
-  end
+-- Rate limit of one person: `tat` is the time in ms by which all their calls so far would have been due, nil at first.
+-- Returns 0, or in how many ms to come again, and the new `tat`. `period_ms` apart in the long run, `burst` at once; a
+-- period of 0 is no limit.
+local function gcra(tat, now, period_ms, burst)
   local now_ms = math.floor(now / 1000)
-  local tat = math.max(now_ms, tonumber(redis.call('HGET', person, 'tat') or '0'))
+  tat = math.max(now_ms, tonumber(tat or '0'))
   local wait = tat + period_ms - burst * period_ms - now_ms
   if wait > 0 and tat - now_ms <= burst * period_ms then
-    return wait
+    return wait, tat
   end
-  redis.call('HSET', person, 'tat', string.format('%.0f', (wait > 0 and now_ms or tat) + period_ms))
-  return 0
+  return 0, string.format('%.0f', (wait > 0 and now_ms or tat) + period_ms)
 end

@@ -31,6 +31,7 @@
 -- @include gcra
 -- @include person_return
 -- @include person_place
+-- @include person_told
 -- @include person_is_inside
 
 local world, servers, offers, grace, waiting, away = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -38,33 +39,38 @@ local people, granted = KEYS[7], KEYS[8]
 local user, forfeit, period_ms, burst = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = now_us(ARGV[5])
 
-local person = redis.call('HMGET', people .. user, 'state', 'seq', 'tid', 'exp', 'server', 'cause')
+local person = redis.call('HMGET', people .. user, 'state', 'seq', 'line', 'shown', 'tat', 'tid', 'exp', 'server', 'cause')
 local state = person[1]
 if not state then
   return { 'NOBODY', '' }
 end
-local retry_ms = gcra(people .. user, now, period_ms, burst)
+local retry_ms, tat = gcra(person[5], now, period_ms, burst)
 if retry_ms > 0 then
   return { 'LIMITED', retry_ms }
 end
-local clock = tonumber(redis.call('HGET', world, 'clock_ms') or '0')
+local line = person[3] or ''
+local numbers = redis.call('HMGET', world, 'opens_at', 'fast' .. line, 'slow' .. line, 'clock_ms')
+local clock = tonumber(numbers[4] or '0')
+if state == 'waiting' or state == 'away' then
+  return { 'WAITING', unpack(person_place(waiting, away, people .. user, user, now, clock, person, numbers, tat)) }
+end
+redis.call('HSET', people .. user, 'tat', tat)
 if state == 'offered' then
   redis.call('HSET', people .. user, 'due', string.format('%.0f', clock + 2000))
-  if clock < tonumber(person[4]) then
-    return { 'OFFERED', person[2], person[3], person[4] - clock }
+  if clock < tonumber(person[7]) then
+    return { 'OFFERED', person[2], person[6], person[7] - clock }
   end
   person_return(world, offers, granted, waiting, people .. user, user, forfeit)
-  person = redis.call('HMGET', people .. user, 'state', 'seq', 'tid', 'exp', 'server', 'cause')
-  state = person[1]
-end
-if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_place(world, waiting, away, people .. user, user, now, clock)) }
+  if redis.call('HGET', people .. user, 'state') == 'waiting' then
+    return { 'WAITING', unpack(person_told(world, waiting, away, people .. user, user, now, clock, tat)) }
+  end
+  return { 'NOBODY', redis.call('HGET', people .. user, 'cause') }
 end
 if state == 'inside' and person_is_inside(servers, people .. user) then
-  return { 'INSIDE', person[5] }
+  return { 'INSIDE', person[8] }
 end
 local held_until = state == 'grace' and tonumber(redis.call('ZSCORE', grace, user))
 if held_until and held_until > clock then
   return { 'HELD', held_until - clock }
 end
-return { 'NOBODY', person[6] or (state == 'inside' and 'crash') or '' }
+return { 'NOBODY', person[9] or (state == 'inside' and 'crash') or '' }
