@@ -289,7 +289,7 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
             faults.append(f"{name} is {value}, must be at least {_metadata(name)['least']}")
     _checked(faults, "queue.worlds", parse_worlds, settings.queue.worlds)
     _checked(faults, "queue.classes", parse_classes, settings.queue.classes)
-    for name, most in (("gateway.port", 65535), ("gameserver.port", 64535)):
+    for name, most in (("gateway.port", 65535), ("gameserver.port", 64535), ("manager.port", 65535)):
         if value_of(settings, name) > most:
             faults.append(f"{name} is {value_of(settings, name)}, must be at most {most}")
     if settings.is_dev() and not profile_is_explicit:
@@ -301,7 +301,7 @@ def _dev_faults(settings: Settings, url: StoreUrl | None) -> list[str]:
     """The default profile is for one machine; leaving it is a decision, so it must be said."""
     say = "say which profile this is: --profile lan or --profile cloud (or --profile dev, if you mean it)"
     faults: list[str] = []
-    for name in ("gateway.host", "gameserver.host"):
+    for name in ("gateway.host", "gameserver.host", "manager.host"):
         if not is_loopback(value_of(settings, name)):
             faults.append(f"{name} {value_of(settings, name)} is reachable by others; {say}")
     if url is not None and not url.on_loopback():

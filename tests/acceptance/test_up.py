@@ -198,3 +198,17 @@ def test_a_gateway_waits_for_its_store(home: Home) -> None:
         server.start()
         wait_until(lambda: "is up" in gateway.text, "the gateway to be up", lambda: gateway.text)
         assert gateway.interrupt() == 0
+
+
+def test_a_manager_serves_health_and_metrics_and_nothing_else(home: Home) -> None:
+    up = home.up("--without", "manager")
+    manager = home.start("manager", "--port", str(free_port()))
+    assert http(f"{manager.url}/healthz").status == 200
+    assert http(f"{manager.url}/readyz").status == 200
+    page = http(f"{manager.url}/metrics").body.decode()
+    assert "queue_ticks_total" in page
+    assert http(f"{manager.url}/sd/v1/instances", token=home.token()).status == 404
+    assert http(f"{up.url}/healthz").status == 200
+    taken = home.run("manager", "--port", manager.url.rpartition(":")[2])
+    assert taken.returncode == 1
+    assert "is taken by" in taken.stderr

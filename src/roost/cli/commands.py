@@ -93,6 +93,10 @@ def gateway(
 def manager(
     store: Store = None,
     data: Data = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port for health and metrics.", show_default="9400")
+    ] = None,
+    host: Host = None,
     profile: Profile = None,
     config: Config = None,
     wait: Annotated[float, typer.Option(help="Seconds to wait for a store that is away.")] = 30.0,
@@ -100,7 +104,10 @@ def manager(
     """Run one manager: it lets people in and sees to servers that ended; one of them leads at a time."""
     from roost.cli import up as running
 
-    running.run(running.manager(_start(store=store, data=data, profile=profile, config=config), wait))
+    settings = _start(
+        store=store, data=data, manager__port=port, manager__host=host, profile=profile, config=config
+    )
+    running.run(running.manager(settings, wait))
 
 
 @app.command(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from roost.app import Platform, open_platform
 from roost.cli.client import api_token, describe_token, gateway_url
 from roost.core.errors import DataFolderInUse, InvalidInput
-from roost.gateway.server import build_app
+from roost.gateway.server import build_app, build_ops_app
 from roost.listening import bind, serve, url_of
 from roost.servers.hosting import Identity, game_server
 from roost.settings import Settings
@@ -93,10 +93,16 @@ async def gateway(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
 async def manager(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
     """One manager on a store that others use too: the loops of whoever leads."""
     stop = _stop_signal()
-    async with open_platform(settings, roles=("manager",), attach=True, wait_s=wait_s) as platform:
+    listener = bind(settings.manager.host, settings.manager.port)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(listener.close)
+        opening = open_platform(settings, roles=("manager",), attach=True, wait_s=wait_s)
+        platform = await stack.enter_async_context(opening)
         await check_server(platform.store)
+        runner = await serve(build_ops_app(platform), listener)
+        stack.push_async_callback(runner.cleanup)
         worlds = ", ".join(world.name for world in platform.worlds.all())
-        print(f"roost manager is up: worlds {worlds}", flush=True)
+        print(f"roost manager is up: worlds {worlds}; health and metrics at {url_of(listener)}", flush=True)
         await stop.wait()
 
 

@@ -20,6 +20,7 @@ from tests.store.waitingroom.world import (
     MS,
     REBUILD_MS,
     SECOND,
+    T0,
     TICKET_MS,
     World,
     invariants,
@@ -540,3 +541,42 @@ async def test_g12_whom_a_crash_threw_out_stands_before_who_came_later(world: Wo
     assert await world.line_of() == ["ann", "bob", "cid"]
     await world.drop("s1")
     await invariants(world)
+
+
+async def forget(world: World, *users: str) -> None:
+    """What a failover does to the last writes: their entries never happened, later ones did."""
+    for user in users:
+        await world.store.call("DEL", world.key("people") + user.encode())
+        await world.store.call("ZREM", world.key("waiting"), user)
+
+
+async def test_g12_whom_the_store_forgot_their_receipt_brings_back_though_others_came_since(
+    world: World,
+) -> None:
+    first = await world.waits("ann")
+    second = await world.waits("bob")
+    born = int((await world.numbers())["born"])
+    await forget(world, "ann", "bob")
+    world.now += SECOND
+    await world.waits("carl")
+    world.now += SECOND
+    assert (await world.waits("bob", receipt=(second.seq, born))).seq == second.seq
+    assert (await world.waits("ann", receipt=(first.seq, born))).seq == first.seq
+    assert await world.store.call("ZRANGE", world.key("waiting"), 0, -1) == [b"ann", b"bob", b"carl"]
+
+
+async def test_an_old_receipt_brings_nobody_back_who_has_left(world: World) -> None:
+    place = await world.waits("ann")
+    born = int((await world.numbers())["born"])
+    await forget(world, "ann")  # as if the ten minutes for which they are known had passed
+    world.now += 600 * SECOND
+    assert (await world.waits("ann", receipt=(place.seq, born))).seq > place.seq
+
+
+async def test_numbers_follow_the_clock_and_never_go_back(world: World) -> None:
+    seqs = []
+    for user, step in (("a", 0), ("b", 5 * SECOND), ("c", -3600 * SECOND), ("d", 1)):
+        world.now += step
+        seqs.append((await world.waits(user)).seq)
+    assert seqs == sorted(set(seqs))
+    assert seqs[1] == T0 + 5 * SECOND

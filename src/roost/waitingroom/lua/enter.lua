@@ -3,8 +3,8 @@
 --
 -- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
 -- once. Whoever dropped out of a game and is still held a place gets a ticket for it at once; whoever a crash threw
--- out stands where they stood; of whoever is inside, the server is asked whether that is still so. A receipt restores a place that the store has lost: of a world that was wiped, while
--- the new one is young; of this world, if the store forgot having issued that number.
+-- out stands where they stood; of whoever is inside, the server is asked whether that is still so. A receipt
+-- restores a place that the store has lost, see `place_number`.
 --
 -- KEYS
 --   world     hash     numbers, mode and lease clock of the world
@@ -115,7 +115,7 @@ if length >= most_waiting and not was_thrown_out then
 end
 
 local seq = was_thrown_out and person[2] or place_lot(world, now, user)
-  or place_number(world, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
+  or place_number(world, now, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
 if size > 1 then
   seq, line = party_place(parties .. party, seq, line)
 end
