@@ -20,6 +20,7 @@ from roost.gateway.routes.prometheus import prometheus_routes
 from roost.gateway.routes.queue import queue_routes
 from roost.gateway.routes.system import system_routes
 from roost.gateway.routes.tokens import token_routes
+from roost.gateway.routes.worlds import world_routes
 from roost.listening import bind as bind
 from roost.listening import serve as serve
 
@@ -38,6 +39,7 @@ def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Appl
         *prometheus_routes(platform),
         *balancing_routes(),
         *queue_routes(platform, tokens),
+        *world_routes(platform),
         *player_page_routes(platform),
         *more_routes,
     ]
