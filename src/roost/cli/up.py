@@ -182,12 +182,14 @@ async def _platform_of_our_own(settings: Settings, roles: tuple[str, ...]) -> An
 
 
 def _announce(settings: Settings, url: str | None, platform: Platform) -> None:
-    print(f"roost is up: {url}" if url else "roost is up (store only)")
-    print(f"  store   {settings.store_url} ({', '.join(link.name for link in platform.store.links())})")
+    nodes = ", ".join(link.name for link in platform.store.links())
+    lines = [
+        f"roost is up: {url}" if url else "roost is up (store only)",
+        f"  store   {settings.store_url} ({nodes})",
+    ]
     if url:
-        print(f"  token   {describe_token(settings)}")
-        print(f"  API     {url}/docs")
-    print("  stop with Ctrl-C", flush=True)
+        lines += [f"  token   {describe_token(settings)}", f"  API     {url}/docs"]
+    print("\n".join([*lines, "  stop with Ctrl-C"]), flush=True)
 
 
 def _write_up_file(settings: Settings, url: str | None) -> None:
