@@ -22,6 +22,8 @@ from roost.core.lease import Tenure
 from roost.store.leader import Held
 from roost.store.store import Store
 from roost.testing import RunningServer, free_port, run_valkey
+from roost.waitingroom.scripts import Left
+from tests.store.waitingroom.world import World, invariants
 
 from .harness import PATIENT, clients_of, crowd, eventually, in_thread, opened, write_and_read
 
@@ -63,6 +65,25 @@ async def test_redis_7_runs_the_leader_scripts(redis: RunningServer) -> None:
         successor = await second.campaign()
         assert isinstance(successor, Tenure)
         assert successor.epoch == tenure.epoch + 1
+
+
+async def test_redis_7_runs_the_scripts_of_the_waiting_room(redis: RunningServer) -> None:
+    async with opened(redis.url) as store:
+        world = World(store, "seven")
+        await world.tick(0)
+        await world.report(cap=2)
+        await world.gets_ticket("ann")
+        await world.goes_in("ann")
+        await world.gets_ticket("bob")
+        await world.waits("carl")
+        await world.report(cap=0, n=1, k=1)
+        assert (await world.drop()).remaining == 0
+        assert (await world.leave("bob")) == Left()
+        assert [await world.number(name) for name in ("cap", "inside", "doubt")] == [0, 0, 0]
+        await world.report("s2", cap=2)
+        await world.waits("ann")
+        assert (await world.tick()).issued == 2
+        await invariants(world)
 
 
 async def test_redis_7_rings_shard_channels(redis: RunningServer) -> None:

@@ -45,6 +45,8 @@ class Receipt(msgspec.Struct, array_like=True, frozen=True):
     line: str
     shown: int
     """The rank that they saw last; no later one is larger."""
+    at: float = 0.0
+    """Unix seconds at which it was given: with every answer anew."""
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):

@@ -178,7 +178,7 @@ class Door:
     async def report(self) -> None:
         """Say how many people are here, and which consumes that counts."""
         self._follow_life()
-        self._report_number += 1
+        self._report_number = max(self._report_number + 1, time.time_ns() // 1000)
         capacity = min(self.capacity, len(self.guests)) if self.drain else self.capacity
         # Whoever dropped out is counted until the waiting room holds their place: else it might give it away.
         dropped = sum(how == "dropped" for _, how in self._untold.values())
@@ -186,6 +186,9 @@ class Door:
         given = ReportInput(self._life, self._report_number, capacity, users, self._counted, self._url)
         reply = await self._transport.report(self._world, self.server_id, given)
         self.reported_at = time.monotonic()
+        if not self._numbers and not self.guests and not self._entering and not self._settling:
+            # Nobody is here or on the way: whoever was let in before has left, also by an earlier door.
+            self._counted = max(self._counted, reply.consumed)
         for one in reply.asking:
             self._answer(one, given.life)
 

@@ -23,7 +23,7 @@ from prometheus_client.core import Metric
 from roost.api.queue import How
 from roost.core import errors as e
 from roost.core.passes import peek_user, short_ticket_id
-from roost.sdk.door import AlreadyConnected, Door, Guest
+from roost.sdk.door import Door, Guest
 from roost.servers import ops
 from roost.servers.chat import NOT_TEXT, Member, Room
 from roost.servers.refusals import NotFound, UpgradeRequired, refusal, row_of
@@ -153,12 +153,7 @@ class GameServer:
 
     async def _admit(self, ticket: str) -> Guest:
         _check_shape(ticket)
-        try:
-            return await self.door.consume(ticket)
-        except e.TicketRefused:
-            if peek_user(ticket) in self.door.guests:  # the other connection came in while this one asked
-                raise AlreadyConnected from None
-            raise
+        return await self.door.consume(ticket)
 
     def _refuse(self, error: e.RoostError, ticket: str) -> web.Response:
         code = row_of(error).code

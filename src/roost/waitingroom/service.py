@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 import uuid
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -91,6 +92,7 @@ class WaitingRoom:
             most_waiting=policy.most_waiting,
             receipt_seq=receipt.seq if receipt is not None else "",
             receipt_born=receipt.born if receipt is not None else "",
+            receipt_age=int(max(0.0, time.time() - receipt.at) * 1000) if receipt is not None else 0,
             rebuild_ms=policy.rebuild_ms,
             forfeit=policy.forfeit,
             party=party,
@@ -149,10 +151,11 @@ class WaitingRoom:
             ("capacity", capacity),
             ("users", users),
             ("counted", counted),
-            ("number", number),
         ):
             if not 0 <= value <= MAX_USERS:
                 raise InvalidInput(f"{what} is {value}, must be 0 to {MAX_USERS}")
+        if not 0 <= number <= 2**53:
+            raise InvalidInput(f"number is {number}, must be 0 to {2**53}")
         if len(url) > 255 or any(ord(c) < 33 for c in url):
             raise InvalidInput("url has at most 255 characters and no spaces")
         return await self.scripts.report(
@@ -160,10 +163,13 @@ class WaitingRoom:
         )
 
     async def server_ended(self, server: _ServerLife, died: bool) -> None:
-        """Its capacity, its people and its gap leave together; the people are seen to part by part."""
+        """Its capacity, its people and its gap leave together; the people are seen to part by part.
+
+        Also after a clean stop whoever is still in its set stands where they stood: nobody told of a leave.
+        """
         while True:
             dropped = await self.scripts.drop(
-                server=server.server_id, life=server.life, cause="crash" if died else "clean", count=DROP_PART
+                server=server.server_id, life=server.life, cause="crash", count=DROP_PART
             )
             if dropped.remaining == 0:
                 return

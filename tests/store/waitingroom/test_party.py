@@ -41,11 +41,14 @@ async def test_nobody_of_an_incomplete_party_gets_in_and_it_blocks_nobody(world:
 
 
 async def test_a_party_waits_until_there_is_room_for_all_and_is_not_overtaken(world: World) -> None:
-    await comes(world, "p", "ann", "bob", "carl")
+    await world.report(cap=4)
+    await world.gets_ticket("first")
+    await world.gets_ticket("second")
+    await world.waits("ann", party="p", size=3)
+    await comes(world, "p", "bob", "carl", size=3)
     await world.waits("dora")
-    await world.report(cap=2)
     assert (await world.tick()).issued == 0
-    await world.report(cap=3)
+    await world.report(cap=5)
     assert (await world.tick()).issued == 3
     assert await has_ticket(world, "ann", "bob", "carl", "dora") == [True, True, True, False]
 
@@ -102,7 +105,7 @@ async def test_all_or_none_whatever_room_there_is(store: Store, sizes: list[int]
     parties = [[f"p{number}-{member}" for member in range(size)] for number, size in enumerate(sizes)]
     for number, users in enumerate(parties):
         await comes(world, f"p{number}", *users)
-    cap = 0
+    cap = max(sizes) - 1
     for more in caps:
         cap += more
         await world.report(cap=cap)
@@ -114,3 +117,60 @@ async def test_all_or_none_whatever_room_there_is(store: Store, sizes: list[int]
         )
         await invariants(world)
     assert not isinstance(await world.status(parties[0][0]), Waiting) or cap < sizes[0]
+
+
+async def test_a_party_larger_than_the_world_blocks_nobody_and_goes_on_alone_in_the_end(world: World) -> None:
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.waits("dora")
+    await world.report(cap=2)
+    assert (await world.tick()).issued == 1
+    assert await has_ticket(world, "dora", "ann") == [True, False]
+    await world.pass_ms(301_000, polling=["ann", "bob", "carl"])
+    await world.report(cap=2)
+    await world.tick()
+    assert (await has_ticket(world, "ann", "bob", "carl")).count(True) == 2
+
+
+async def test_a_party_may_overdraw_the_rate_and_the_rate_is_kept_in_the_long_run(world: World) -> None:
+    await world.mode(rate="2")
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.report(cap=100)
+    assert (await world.tick()).issued == 3
+    users = await world.crowd(30)
+    issued = sum(ticked.issued for ticked in await world.pass_ms(10_000, polling=users, issue=100))
+    assert 18 <= issued + 3 - 2 <= 21
+
+
+async def test_a_thousand_members_of_incomplete_parties_hide_nobody_for_ever(world: World) -> None:
+    for number in range(60):
+        await world.waits(f"half{number}", party=f"p{number}", size=2)
+    await world.waits("solo")
+    await world.report(cap=100)
+    ticked = await world.tick(looks=50)
+    assert (ticked.issued, ticked.more) == (0, 0), "no hot loop where nobody was put aside"
+    everybody = [f"half{number}" for number in range(60)] + ["solo"]
+    await world.pass_ms(302_000, polling=everybody, issue=100, looks=50)
+    assert await has_ticket(world, "solo", "half0") == [True, True]
+
+
+async def test_who_comes_again_after_their_party_went_in_is_not_stuck(world: World) -> None:
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.leave("carl")
+    await world.report(cap=10)
+    assert (await world.tick()).issued == 2
+    await world.waits("carl", party="p", size=3)
+    await world.pass_ms(301_000, polling=["carl"], issue=100)
+    assert await has_ticket(world, "carl") == [True]
+
+
+async def test_whom_a_crash_threw_out_comes_back_without_the_party(world: World) -> None:
+    await comes(world, "p", "ann", "bob")
+    await world.report(cap=2)
+    await world.tick()
+    await world.goes_in("ann")
+    await world.drop()
+    await world.report("s2", cap=2)
+    await world.mode("queue-all")
+    await world.waits("ann", party="p", size=2)
+    assert (await world.tick()).issued == 1
+    assert await has_ticket(world, "ann") == [True]

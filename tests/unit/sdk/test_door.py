@@ -168,7 +168,8 @@ async def test_a_guest_is_counted_from_the_consume_on() -> None:
     assert room.most == 1
     await door.report()
     last = room.reports[-1]
-    assert (last.users, last.counted, last.capacity, last.number) == (1, 1, 10, 2)
+    assert (last.users, last.counted, last.capacity) == (1, 1, 10)
+    assert last.number > room.reports[-2].number
     await door.leave(guest)
     await door.report()
     assert room.released == [("ann", "clean")]
@@ -179,7 +180,7 @@ async def test_a_server_that_has_not_reported_does_so_first() -> None:
     room = Room()
     door = door_to(room)
     await door.consume(ticket_of("ann"))
-    assert [report.number for report in room.reports] == [1]
+    assert len(room.reports) == 1
 
 
 async def test_a_lost_answer_is_asked_for_again() -> None:
@@ -360,7 +361,7 @@ async def test_a_new_life_begins_with_everybody_who_is_here() -> None:
     me.life = "8"
     await door.report()
     last = room.reports[-1]
-    assert (last.life, last.number, last.users, last.counted) == ("8", 1, 2, 0)
+    assert (last.life, last.users, last.counted) == ("8", 2, 0)
     await door.consume(ticket_of("cid"))
     await door.report()
     assert (room.reports[-1].counted, room.most) == (1, 3)

@@ -41,6 +41,7 @@ SIGNATURE_HEADER = istr("X-Queue-Signature")
 NEAR = 2000
 """Up to this rank a place is asked for; beyond it, it is told from the board."""
 MAX_STREAMS = 50_000
+MAX_STREAMS_EACH = 3
 AWAY = "the line stands still for a moment; you keep your place"
 NO_LINE = "-"
 """In the receipt of whoever holds a ticket: they stand in no line, so the store is asked about them."""
@@ -158,6 +159,8 @@ class _Handlers:
         await self._limit(request)
         world = self._worlds.of(asked.world)
         receipt = self._proof(request, asked)
+        if world.push.open_for(asked.user_id) >= MAX_STREAMS_EACH:
+            raise e.TooManyRequests("this person has streams open already", retry_after_s=5.0)
         if world.push.open >= MAX_STREAMS:
             raise e.TooManyRequests("as many streams are open here as may be", retry_after_s=5.0)
         return await stream(request.http, self._changes(world, asked.user_id, receipt), request.request_id)
@@ -347,7 +350,9 @@ class _Handlers:
         return await world.room.board.get()
 
     def _signed(self, world: World, user: str, board: WorldBoard, seq: int, line: str, shown: int) -> str:
-        return self._worlds.passes.sign_receipt(Receipt(world.name, user, board.born, seq, line, shown))
+        return self._worlds.passes.sign_receipt(
+            Receipt(world.name, user, board.born, seq, line, shown, time.time())
+        )
 
 
 def _cookie(world: str) -> str:

@@ -69,12 +69,12 @@ for _, user in ipairs(redis.call('ZRANGEBYSCORE', grace, '-inf', clock, 'LIMIT',
   person_left(people .. user, 'dropped')
 end
 
-local room = world_room(world, offers, grace, now, clock)
-local wanted = math.min(room, #ARGV - 10)
+local room, free, most = world_room(world, offers, grace, now, clock)
+local wanted, left = math.min(room, #ARGV - 10), math.min(free, #ARGV - 10)
 local part = math.ceil(looks / 4)
 local lines, total, gone, length, more = {}, 0, 0, 0, 0
 for suffix, weight in string.gmatch(weights, '([^ =]*)=(%d+)') do
-  local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms)
+  local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms, most)
   gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, part, clock, late_ms, gone_ms)
   lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1, issued = 0,
     credit = tonumber(redis.call('HGET', world, 'credit' .. suffix) or '0') }
@@ -84,7 +84,7 @@ end
 
 local issued = 0
 for _ = 1, wanted do
-  local turn = line_turn(lines, wanted - issued)
+  local turn = issued < wanted and line_turn(lines, left - issued)
   if not turn then
     break
   end

@@ -29,9 +29,13 @@ local world, servers, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, life, cause, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local now = now_us(ARGV[5])
 
+life_end(people, inside, id, life, cause, count)
+local remaining = redis.call('SCARD', inside .. id .. ':' .. life)
 local was = server_record(servers, id)
 if was and was.life == life then
-  server_keep(world, servers, id, was, nil)
+  redis.call('SADD', inside .. id .. ':ended', '<' .. life)
+  -- An empty row stays until everybody is seen to: whoever looks at the ledger then knows that there is work left.
+  server_keep(world, servers, id, was, remaining > 0 and
+    { life = life, cap = 0, n = 0, k = 0, c = 0, number = was.number, doubt = 0, url = '-' } or nil)
 end
-life_end(people, inside, id, life, cause, count)
-return { 'DROPPED', redis.call('SCARD', inside .. id .. ':' .. life) }
+return { 'DROPPED', remaining }

@@ -29,6 +29,7 @@
 --   most_waiting  int     the longest that the line may be
 --   receipt_seq   string  the place that a receipt proves; empty: none was shown
 --   receipt_born  string  birth of the world that gave the receipt
+--   receipt_age   int     how long ago the receipt was given, ms
 --   rebuild_ms    int     how long a young world honours receipts of the one before it, and waits for more
 --   forfeit       int     no-shows that cost the place; 0: none does
 --   party         string  id of the party they come with; empty: alone
@@ -64,10 +65,10 @@ local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEY
 local waiting, away, people, granted, parties, inside = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local user, nickname, region, line = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local tid, ticket_ms, most_waiting = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local receipt_seq, receipt_born, rebuild_ms = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
-local forfeit, party, size = tonumber(ARGV[11]), ARGV[12], tonumber(ARGV[13])
-local period_ms, burst = tonumber(ARGV[14]), tonumber(ARGV[15])
-local now = now_us(ARGV[16])
+local receipt_seq, receipt_born, receipt_age = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
+local rebuild_ms, forfeit = tonumber(ARGV[11]), tonumber(ARGV[12])
+local party, size, period_ms, burst = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), tonumber(ARGV[16])
+local now = now_us(ARGV[17])
 
 local clock, born = world_open(world, now)
 local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause', 'tat')
@@ -104,7 +105,7 @@ if mode == 'closing' and not was_thrown_out then
   return { 'CLOSED', mode }
 end
 local length = 0
-for at = 17, #ARGV do
+for at = 18, #ARGV do
   length = length + redis.call('ZCARD', waiting .. ARGV[at])
 end
 if mode == 'off' and world_room(world, offers, grace, now, clock) < 1 then
@@ -115,11 +116,11 @@ if length >= most_waiting and not was_thrown_out then
 end
 
 local seq = was_thrown_out and person[2] or place_lot(world, now, user)
-  or place_number(world, now, clock, born, not state and receipt_seq, receipt_born, rebuild_ms)
-if size > 1 then
+  or place_number(world, now, clock, born, not state and receipt_seq, receipt_born, receipt_age, rebuild_ms)
+if size > 1 and not was_thrown_out then
   seq, line = party_place(parties .. party, seq, line)
 end
-person_new(people .. user, user, clock, seq, line, nickname, region, party, size)
+person_new(people .. user, user, clock, seq, line, nickname, region, was_thrown_out and 1 or size)
 redis.call('HINCRBY', world, 'entries', 1)
 local at_once = size <= 1 and mode ~= 'queue-all' and (length == 0 or mode == 'off')
 if at_once and world_room(world, offers, grace, now, clock) > 0 then

@@ -6,5 +6,5 @@ local function person_is_inside(servers, person)
     return false
   end
   local server = server_record(servers, kept[2])
-  return server ~= nil and server.life == kept[3]
+  return server ~= nil and server.life == kept[3] and server.url ~= '-' -- the row that `drop` leaves
 end

@@ -10,13 +10,10 @@ local function person_offer(world, offers, granted, person, feed, bell, now, clo
   if tonumber(redis.call('HGET', world, 'rate') or '0') > 0 then
     redis.call('HINCRBYFLOAT', world, 'tokens', -1)
   end
-  if tonumber(kept[2]) > tonumber(redis.call('HGET', world, 'frontier') or '0') then
-    redis.call('HSET', world, 'frontier', kept[2])
-  end
   if kept[4] then
     redis.call('HINCRBY', world, 'eta_error_ms', math.floor(math.abs(clock - kept[3] - kept[4])))
     redis.call('HINCRBY', world, 'eta_count', 1)
   end
-  redis.call('HDEL', person, 'eta', 'party', 'size')
+  redis.call('HDEL', person, 'eta', 'size')
   feed_append(feed, bell, 'promoted', now, 10000, { 'event', 'promoted', 'user', user, 'seq', kept[2] })
 end

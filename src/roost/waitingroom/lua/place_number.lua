@@ -5,9 +5,9 @@
 -- know. Whoever leaves is known for ten minutes, so a young receipt of a stranger proves that the store forgot them. Of a
 -- world that was wiped receipts count while this one is young; then nobody is admitted for a while, until others
 -- have shown theirs.
-local function place_number(world, now, clock, born, receipt_seq, receipt_born, rebuild_ms)
+local function place_number(world, now, clock, born, receipt_seq, receipt_born, receipt_age, rebuild_ms)
   local last = tonumber(redis.call('HGET', world, 'seq'))
-  if receipt_seq and receipt_born == born and now - receipt_seq < rebuild_ms * 1000 then
+  if receipt_seq and receipt_born == born and receipt_age < rebuild_ms then
     redis.call('HSET', world, 'seq', string.format('%.0f', math.max(last, receipt_seq)))
     return string.format('%.0f', receipt_seq)
   end

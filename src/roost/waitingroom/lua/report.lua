@@ -45,12 +45,12 @@ if was and tonumber(was.life) > tonumber(life) then
   return { 'FENCED', was.life }
 end
 local lives = redis.call('SMEMBERS', inside .. id .. ':ended')
-local ended = 0
 for _, former in ipairs(lives) do
-  ended = math.max(ended, tonumber(former))
-end
-if tonumber(life) <= ended then
-  return { 'FENCED', ended }
+  -- `<n` is a life that was in the ledger: whatever is older has ended too. Others may be of another type of server.
+  local counted = tonumber(string.match(former, '^<(%d+)$'))
+  if former == life or (counted and tonumber(life) <= counted) then
+    return { 'FENCED', counted or life }
+  end
 end
 if was and was.life ~= life then
   lives[#lives + 1] = was.life

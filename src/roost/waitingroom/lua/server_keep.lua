@@ -3,7 +3,8 @@
 local function server_keep(world, servers, id, was, is)
   local cap, inside, doubt = 0, 0, 0
   if was then
-    cap, inside, doubt = -was.cap, -(was.n + was.c - was.k), -was.doubt
+    -- Not `-x`: Redis 7.0 would take -0 for a text.
+    cap, inside, doubt = 0 - was.cap, 0 - (was.n + was.c - was.k), 0 - was.doubt
   end
   if is then
     cap, inside, doubt = cap + is.cap, inside + is.n + is.c - is.k, doubt + is.doubt
