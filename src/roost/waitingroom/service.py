@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -30,6 +31,7 @@ from roost.waitingroom.scripts import (
     Reported,
     Stale,
     WorldScripts,
+    found_of,
 )
 
 log = logging.getLogger("roost.waitingroom")
@@ -38,6 +40,7 @@ MAX_NICKNAME = 64
 MAX_MESSAGE = 500
 MAX_USERS = 2**31
 DROP_PART = 500
+ASKED_AT_ONCE = 100
 MAX_PARTY = 8
 
 
@@ -59,6 +62,8 @@ class WaitingRoom:
         self.scripts = WorldScripts(store.library, store.keys, self.scope)
         self.feed = store.feed(self.scope)
         self.board = BoardCache(self.read_board)
+        self._asking: list[tuple[str, asyncio.Future[Found]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def enter(
         self,
@@ -102,12 +107,40 @@ class WaitingRoom:
             lines=policy.lines,
         )
 
-    async def status(self, user: str) -> Found:
+    def status(self, user: str) -> asyncio.Future[Found]:
+        """What they have. All who ask in one turn of the loop are one call of the store."""
         check_id(user, "userId")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Found] = loop.create_future()
+        self._asking.append((user, answer))
+        if len(self._asking) == 1:
+            loop.call_soon(self._start_asking)
+        return answer
+
+    def _start_asking(self) -> None:
+        asking, self._asking = self._asking, []
+        for first in range(0, len(asking), ASKED_AT_ONCE):
+            task = asyncio.create_task(self._ask(asking[first : first + ASKED_AT_ONCE]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, asking: list[tuple[str, asyncio.Future[Found]]]) -> None:
         policy = self.policy
-        return await self.scripts.status(
-            user=user, forfeit=policy.forfeit, period_ms=policy.period_ms, burst=policy.burst
-        )
+        try:
+            told = await self.scripts.status(
+                forfeit=policy.forfeit,
+                period_ms=policy.period_ms,
+                burst=policy.burst,
+                users=[user for user, _ in asking],
+            )
+        except Exception as error:
+            for _, answer in asking:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        for (_, answer), packed in zip(asking, told.found, strict=True):
+            if not answer.done():
+                answer.set_result(found_of(packed))
 
     async def touch(self, people: Sequence[tuple[str, int]]) -> int:
         """Mark people as there: (user, ms to their next call). Returns how many are in the line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.waitingroom.scripts import Fenced, Inside, Nobody, Offered, Reported, Stale
-from tests.store.waitingroom.world import Row, World, invariants
+from tests.store.waitingroom.world import T0, Row, World, invariants
 
 
 async def test_the_first_report_of_a_life_opens_its_row(any_world: World) -> None:
@@ -137,4 +137,13 @@ async def test_a_new_life_sees_to_the_people_of_one_whose_end_nobody_saw(world: 
     assert {await world.status(user) for user in users} == {Nobody("crash")}
     assert await world.store.call("KEYS", "queue:inside:*:7") == []
     assert await world.report(cap=200, life=7, number=9) == Fenced(8)
+    await invariants(world)
+
+
+async def test_a_report_number_may_be_a_time_in_microseconds(world: World) -> None:
+    await world.report(cap=3, number=T0)
+    await world.gets_ticket("ann")
+    await world.goes_in("ann")
+    assert isinstance(await world.report(cap=3, n=1, k=1, number=T0), Stale)
+    assert isinstance(await world.report(cap=3, n=1, k=1, number=T0 + 1), Reported)
     await invariants(world)

@@ -37,6 +37,7 @@ from roost.waitingroom.scripts import (
     Touched,
     Waiting,
     WorldScripts,
+    found_of,
 )
 
 T0 = 1_700_000_000_000_000
@@ -128,9 +129,10 @@ class World:
         return users
 
     async def status(self, user: str = "ann") -> Found:
-        return await self.scripts.status(
-            user=user, forfeit=self.forfeit, period_ms=self.period_ms, burst=10, now=self.now
+        told = await self.scripts.status(
+            forfeit=self.forfeit, period_ms=self.period_ms, burst=10, now=self.now, users=[user]
         )
+        return found_of(told.found[0])
 
     async def rank(self, user: str = "ann") -> int:
         found = await self.status(user)

@@ -35,7 +35,7 @@
 -- @include life_end
 
 local world, servers, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, life, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local id, life, number = ARGV[1], ARGV[2], ARGV[3]
 local cap, n, k, url = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local now = now_us(ARGV[8])
 
@@ -60,7 +60,7 @@ for _, former in ipairs(lives) do
     life_end(people, inside, id, former, 'crash', 100)
   end
 end
-if was and was.life == life and number <= was.number then
+if was and was.life == life and tonumber(number) <= tonumber(was.number) then
   return { 'STALE' }
 end
 local c = was and was.life == life and was.c or k

@@ -1,5 +1,6 @@
 -- What the ledger `servers` holds of a server: life, cap, n (people on it as it last reported), k (the last consume
 -- that n counts), c (the last consume), number of the report, doubt, url; nil if it is not there.
+-- Life and number stay texts: as numbers they would lose digits when they are written again.
 -- The most people that may be on it are n + c - k: whoever left since the report only makes this too high.
 local function server_record(servers, id)
   local packed = redis.call('HGET', servers, id)
@@ -9,5 +10,5 @@ local function server_record(servers, id)
   local life, cap, n, k, c, number, doubt, url =
     string.match(packed, '^(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d)\t([^\t]*)$')
   return { life = life, cap = tonumber(cap), n = tonumber(n), k = tonumber(k), c = tonumber(c),
-    number = tonumber(number), doubt = tonumber(doubt), url = url }
+    number = number, doubt = tonumber(doubt), url = url }
 end
