@@ -21,12 +21,13 @@ from discovery_store import calls_of_scripts, open_store
 from http_load import Load, Work
 from report import Case, Figure
 from roost.api import Message
+from roost.api.queue import RECEIPT_HEADER
 from roost.app import open_platform
 from roost.core.ids import Scope
 from roost.core.passes import Passes, Receipt
 from roost.core.signing import parse_keys
 from roost.gateway.route import Request, Route
-from roost.gateway.routes.queue import RECEIPT_HEADER, StatusQuery
+from roost.gateway.routes.queue import StatusQuery
 from roost.gateway.server import build_app
 from roost.listening import bind, serve
 from roost.settings import QueueSettings, Settings

@@ -7,6 +7,12 @@ from typing import Literal
 from roost.api import Message
 
 WORLD = "main"
+RECEIPT_HEADER = "X-Queue-Receipt"
+"""Proof of a place, towards the gateway."""
+SIGNATURE_HEADER = "X-Queue-Signature"
+"""The login service's word, where there is no receipt yet."""
+TICKET_HEADER = "X-Queue-Ticket"
+"""The ticket, towards a game server."""
 Mode = Literal["auto", "hold", "closing", "queue-all", "off"]
 How = Literal["clean", "dropped", "failed"]
 """How somebody left a game server: by intent, by a lost connection, or the hand-off never came about."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 
+from roost.api.queue import TICKET_HEADER
 from roost.core.errors import RoostError
 from roost.drills.player import TIMEOUTS, Refused, Visit
 from roost.sdk.client import Client
@@ -54,7 +55,7 @@ class SocketDoors:
 
     async def go_in(self, url: str, ticket: str) -> Visit:
         try:
-            ws = await self._session.ws_connect(url, headers={"X-Queue-Ticket": ticket}, autoping=True)
+            ws = await self._session.ws_connect(url, headers={TICKET_HEADER: ticket}, autoping=True)
         except WSServerHandshakeError as error:
             raise Refused(error.status, "handshake") from None
         return SocketVisit(ws)

@@ -12,11 +12,10 @@ import msgspec
 from aiohttp import ClientError, ClientSession
 
 from roost.api.errors import ErrorReply
-from roost.api.queue import EntryInput, PlaceReply
+from roost.api.queue import RECEIPT_HEADER, EntryInput, PlaceReply
 from roost.core.backoff import Backoff
 from roost.drills.ledger import Book
 
-RECEIPT_HEADER = "X-Queue-Receipt"
 TIMEOUTS = (ClientError, TimeoutError, OSError)
 OUTSIDE_S = 2.0
 """How often somebody asks who was thrown out of a server and wants back in."""

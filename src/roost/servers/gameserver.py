@@ -20,7 +20,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from prometheus_client.core import Metric
 
-from roost.api.queue import How
+from roost.api.queue import TICKET_HEADER, How
 from roost.core import errors as e
 from roost.core.passes import peek_user, short_ticket_id
 from roost.sdk.door import Door, Guest
@@ -32,7 +32,6 @@ from roost.settings import Settings
 log = logging.getLogger("roost.gameserver")
 
 PATH = "/gameserver"
-TICKET_HEADER = "X-Queue-Ticket"
 MESSAGE_BYTES = 4096
 HEARTBEAT_S = 20.0
 CLOSE_S = 2.0

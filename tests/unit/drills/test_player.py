@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import ClientSession
 
-from roost.api.queue import PlaceReply
+from roost.api.queue import RECEIPT_HEADER, PlaceReply
 from roost.drills import player as module
 from roost.drills.ledger import Book
 from roost.drills.player import Habits, Player, Refused, Visit
@@ -43,7 +43,7 @@ class Gateway:
 
     @asynccontextmanager
     async def request(self, method: str, path: str, headers: dict[str, str], **_: Any) -> Any:
-        self.asked.append((method, headers.get(module.RECEIPT_HEADER, "")))
+        self.asked.append((method, headers.get(RECEIPT_HEADER, "")))
         yield Answer(self._answers.pop(0) if len(self._answers) > 1 else self._answers[0])
 
 

@@ -15,11 +15,7 @@ from aiohttp import hdrs, web
 from multidict import istr
 
 from roost.api import Message
-from roost.api.queue import (
-    WORLD,
-    EntryInput,
-    PlaceReply,
-)
+from roost.api.queue import RECEIPT_HEADER, SIGNATURE_HEADER, WORLD, EntryInput, PlaceReply
 from roost.app import Platform
 from roost.core import errors as e
 from roost.core.passes import BASE, EntryPass, Receipt, Ticket
@@ -36,8 +32,8 @@ from roost.worlds import World
 
 log = logging.getLogger("roost.gateway.queue")
 
-RECEIPT_HEADER = istr("X-Queue-Receipt")
-SIGNATURE_HEADER = istr("X-Queue-Signature")
+_RECEIPT, _SIGNATURE = istr(RECEIPT_HEADER), istr(SIGNATURE_HEADER)
+"""As aiohttp looks them up without folding their case each time."""
 NEAR = 2000
 """Up to this rank a place is asked for; beyond it, it is told from the board."""
 MAX_STREAMS = 50_000
@@ -231,7 +227,7 @@ class _Handlers:
         return self._worlds.passes.entry(given.signature, given.world, given.user_id, time.time())
 
     def _receipt(self, request: Request, world: str, user: str, *, needed: bool) -> Receipt | None:
-        token = request.http.headers.get(RECEIPT_HEADER) or request.http.cookies.get(_cookie(world), "")
+        token = request.http.headers.get(_RECEIPT) or request.http.cookies.get(_cookie(world), "")
         if not token:
             return None
         try:
@@ -243,7 +239,7 @@ class _Handlers:
 
     def _proof(self, request: Request, asked: StatusQuery) -> Receipt | None:
         """That they may ask about this place: its receipt, or the login service's signature."""
-        signature = request.http.headers.get(SIGNATURE_HEADER, "")
+        signature = request.http.headers.get(_SIGNATURE, "")
         if signature:
             self._worlds.passes.entry(signature, asked.world, asked.user_id, time.time())
             return self._receipt(request, asked.world, asked.user_id, needed=False)

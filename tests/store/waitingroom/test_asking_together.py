@@ -1,0 +1,61 @@
+"""All who ask a gateway in one turn of its loop are one call of the store, and each gets their own answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from roost.core.errors import StoreUnavailable
+from roost.store.store import Store
+from roost.testing import RunningServer
+from roost.waitingroom.rules import Policy
+from roost.waitingroom.scripts import Nobody, Offered, Waiting
+from roost.waitingroom.service import ASKED_AT_ONCE, WaitingRoom
+from tests.store.waitingroom.world import World
+
+
+@pytest.fixture
+def room(store: Store) -> WaitingRoom:
+    return WaitingRoom(store, "main", Policy(period_ms=0))
+
+
+async def test_g17_each_gets_their_own_answer_and_no_other_ticket(world: World, room: WaitingRoom) -> None:
+    await world.report(cap=1)
+    ticket = await world.gets_ticket("ann")
+    users = await world.crowd(250)
+    asked = ["nobody", *users[:120], "ann", *users[120:]]
+    found = dict(zip(asked, await asyncio.gather(*map(room.status, asked)), strict=True))
+    assert found.pop("nobody") == Nobody("")
+    mine = found.pop("ann")
+    assert isinstance(mine, Offered)
+    assert mine.tid == ticket.tid
+    ranks = [place.rank for place in found.values() if isinstance(place, Waiting)]
+    assert ranks == list(range(1, 251)), "in the order in which they came"
+
+
+async def test_one_turn_is_one_call_and_a_large_one_a_few(world: World, room: WaitingRoom) -> None:
+    users = await world.crowd(2 * ASKED_AT_ONCE + 1)
+    calls = room.scripts.status._script.stats.words
+    await asyncio.gather(*map(room.status, users[:50]))
+    assert calls["STATUSES"] == 1
+    await asyncio.gather(*map(room.status, users))
+    assert calls["STATUSES"] == 4
+
+
+async def test_who_hangs_up_takes_nobody_along(world: World, room: WaitingRoom) -> None:
+    await world.crowd(3)
+    first, second = room.status("u00000"), room.status("u00001")
+    first.cancel()
+    assert isinstance(await second, Waiting)
+
+
+async def test_a_store_that_is_away_is_told_to_everybody_who_asked(
+    world: World, room: WaitingRoom, server: RunningServer
+) -> None:
+    server.kill()
+    try:
+        answers = await asyncio.gather(room.status("ann"), room.status("bob"), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [StoreUnavailable, StoreUnavailable]
+    finally:
+        server.start()
