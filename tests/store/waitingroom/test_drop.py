@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from roost.waitingroom.rules import Policy
 from roost.waitingroom.scripts import Dropped, Fenced, Inside, Nobody, ServerUnknown
-from tests.store.waitingroom.world import World, invariants
+from roost.waitingroom.service import WaitingRoom
+from tests.store.waitingroom.world import T0, World, invariants
 
 
 async def _people_on(world: World, server: str, count: int, life: int = 7) -> list[str]:
@@ -102,3 +104,20 @@ async def test_a_life_that_ended_before_it_reported_is_not_taken_either(world: W
     await world.drop("s1", life=7)
     assert await world.report("s1", cap=3, life=7) == Fenced(7)
     assert await world.number("cap") == 0
+
+
+async def test_a_drop_that_was_cut_short_is_finished_by_whoever_looks_at_the_ledger(world: World) -> None:
+    await world.report(cap=3)
+    for user in ("ann", "bob", "carl"):
+        await world.gets_ticket(user)
+        await world.goes_in(user)
+    await world.report(cap=3, n=3, k=3)
+    assert (await world.drop(count=1)).remaining == 2
+    assert [await world.number(name) for name in ("cap", "inside")] == [0, 0], (
+        "what it added has left at once"
+    )
+    room = WaitingRoom(world.store, "main", Policy())
+    await room.only_these_live([], as_of_us=T0)
+    assert (await room.read_board()).servers == ()
+    left = [await world.store.call("TTL", world.key("people") + user) for user in (b"ann", b"bob", b"carl")]
+    assert min(left) > 0, "everybody was seen to: what is known of them ends by itself"
