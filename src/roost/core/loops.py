@@ -1,0 +1,113 @@
+"""Everything that repeats for ever is run here, so that nothing can end unseen.
+
+    loops = Loops()                                            # one for each process
+    asyncio.create_task(loops.keep_running("sweep", reaper.step, pause_s=1.0))
+
+A turn that raises is counted, logged and tried again after a backoff, whatever it raised. A step that itself
+lasts (it follows a feed until there is a gap) says `good()` whenever it got somewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from roost.core.backoff import Backoff, jittered
+from roost.core.clock import Clock, SystemClock
+from roost.core.errors import RoostError
+
+log = logging.getLogger("roost.loops")
+
+END: Final = object()
+"""What a step returns to end its loop; nothing else does, but a cancellation."""
+
+BACKOFF_CAP_S = 2.0
+JITTER = 0.1
+FAILING_S = 10.0
+"""An essential loop that has not had a good turn for so long, and fails, makes its process not ready."""
+
+Step = Callable[[], Awaitable[Any]]
+
+
+class Loop:
+    """One loop and how it is doing. `failures` counts turns that raised."""
+
+    def __init__(self, name: str, essential: bool, clock: Clock) -> None:
+        self.name = name
+        self.essential = essential
+        """Whether requests depend on it: only then does its failing make the process not ready."""
+        self.failures = 0
+        self.last_good_at: float | None = None
+        """Monotonic seconds of the last turn that ended well; None before the first."""
+        self.failing_since: float | None = None
+        self.reason = ""
+        """Why the last turn failed; empty while it does well."""
+        self._clock = clock
+        self._backoff = Backoff(cap_s=BACKOFF_CAP_S)
+
+    def good(self) -> None:
+        """A turn, or a part of a long one, ended well."""
+        self.last_good_at = self._clock.monotonic()
+        if self.failing_since is not None:
+            log.info("loop works again", extra={"loop": self.name})
+            self.failing_since, self.reason = None, ""
+            self._backoff.reset()
+
+    async def keep_running(self, step: Step, pause_s: float | Callable[[], float] = 0.0) -> None:
+        """Take turn after turn, with a jittered pause between them, until `END` or a cancellation."""
+        while True:
+            try:
+                if await step() is END:
+                    return
+            except Exception as error:  # whatever it was: a loop that dies of it would be missed by nobody
+                self._note(error)
+                await self._clock.sleep(self._backoff.next())
+            else:
+                self.good()
+                await self._clock.sleep(jittered(pause_s() if callable(pause_s) else pause_s, JITTER))
+
+    def _note(self, error: Exception) -> None:
+        self.failures += 1
+        reason = error.message if isinstance(error, RoostError) else f"{type(error).__name__}: {error}"
+        if self.failing_since is None:
+            self.failing_since = self._clock.monotonic()
+        if reason != self.reason:  # a store that is away for an hour is one line, not a thousand
+            expected = isinstance(error, RoostError)
+            log.log(
+                logging.INFO if expected else logging.ERROR,
+                "loop failed",
+                exc_info=None if expected else error,
+                extra={"loop": self.name, "reason": reason},
+            )
+        self.reason = reason
+
+
+class Loops:
+    """The loops of one process by name; loops of the same name share their counts."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._loops: dict[str, Loop] = {}
+
+    def loop(self, name: str, *, essential: bool = False) -> Loop:
+        if name not in self._loops:
+            self._loops[name] = Loop(name, essential, self._clock)
+        return self._loops[name]
+
+    def all(self) -> list[Loop]:
+        return list(self._loops.values())
+
+    async def keep_running(
+        self, name: str, step: Step, *, pause_s: float | Callable[[], float] = 0.0, essential: bool = False
+    ) -> None:
+        """`Loop.keep_running` for a step that needs to know nothing of its loop."""
+        await self.loop(name, essential=essential).keep_running(step, pause_s)
+
+    def fault(self) -> str:
+        """Why requests should go elsewhere: an essential loop that fails; empty if none does."""
+        now = self._clock.monotonic()
+        for loop in self._loops.values():
+            if loop.essential and loop.failing_since is not None and now - loop.failing_since > FAILING_S:
+                return f"{loop.name} has failed for {now - loop.failing_since:.0f} s: {loop.reason}"
+        return ""

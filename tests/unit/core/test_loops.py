@@ -1,0 +1,119 @@
+"""Loops that come back whatever ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from roost.core.errors import StoreUnavailable
+from roost.core.loops import END, FAILING_S, Loops
+from roost.testing import FakeClock
+
+
+@contextlib.asynccontextmanager
+async def running(loops: Loops, name: str, step: Callable[[], object], **more: bool) -> AsyncIterator[None]:
+    async def turn() -> object:
+        return step()
+
+    task = asyncio.create_task(loops.keep_running(name, turn, pause_s=1.0, **more))
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("1/0"), StoreUnavailable("away"), KeyError("x")])
+async def test_a_loop_outlives_whatever_a_turn_raises_and_counts_it(error: Exception) -> None:
+    clock = FakeClock()
+    loops, turns = Loops(clock), 0
+
+    def step() -> None:
+        nonlocal turns
+        turns += 1
+        if turns <= 2:
+            raise error
+
+    async with running(loops, "sweep", step):
+        await clock.advance(10.0)
+
+    loop = loops.loop("sweep")
+    assert turns > 5
+    assert loop.failures == 2
+    assert loop.failing_since is None
+    assert loop.last_good_at is not None
+
+
+async def test_a_failing_loop_is_tried_again_ever_later_up_to_two_seconds() -> None:
+    clock = FakeClock()
+    times: list[float] = []
+
+    def step() -> None:
+        times.append(clock.monotonic())
+        raise ValueError
+
+    async with running(Loops(clock), "x", step):
+        await clock.advance(30.0)
+
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert pauses[0] <= 0.05
+    assert 1.0 <= pauses[-1] <= 2.0
+
+
+async def test_a_step_ends_its_loop_by_saying_so_and_by_nothing_else() -> None:
+    async def step() -> object:
+        return END
+
+    await Loops().keep_running("x", step)
+
+
+async def test_only_an_essential_loop_that_has_failed_for_a_while_is_a_fault() -> None:
+    clock = FakeClock()
+    loops = Loops(clock)
+
+    def fail() -> None:
+        raise ValueError("bad record")
+
+    async with running(loops, "extra", fail), running(loops, "balancer", fail, essential=True):
+        assert loops.fault() == ""
+        await clock.advance(FAILING_S + 1)
+        assert loops.fault() == f"balancer has failed for {FAILING_S + 1:.0f} s: ValueError: bad record"
+
+
+async def test_a_long_turn_that_gets_somewhere_is_no_failing_one() -> None:
+    clock = FakeClock()
+    loops, calls = Loops(clock), 0
+    loop = loops.loop("follow", essential=True)
+
+    async def follow() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ValueError
+        loop.good()
+        await clock.sleep(1000.0)
+
+    task = asyncio.create_task(loop.keep_running(follow))
+    await asyncio.sleep(0)
+    await clock.advance(60.0)
+    assert loops.fault() == ""
+    assert loop.failing_since is None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_same_fault_again_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+
+    def fail() -> None:
+        raise ValueError("the same")
+
+    async with running(Loops(clock), "x", fail):
+        await clock.advance(20.0)
+
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == ["loop failed"]
