@@ -12,8 +12,8 @@ from typing import Any
 import uvloop
 
 from report import Case, need, publish, result_file
-from roost.core.ids import Scope
 from roost.core.lease import MAX_STEP_MS
+from roost.store import scopes
 from roost.store.leader import Held, Leading
 from roost.store.store import Store
 from roost.store.url import parse_store_url
@@ -88,9 +88,9 @@ async def connect(server: RunningServer, stack: AsyncExitStack) -> Contenders:
     stack.push_async_callback(glide_client.close)
 
     await store.call("SET", KEY, VALUE)
-    campaign = store.library.script("leader_campaign", Leading, Held)
+    campaign = store.library.script("store", "leader_campaign", Leading, Held)
     campaign_by_redis = redis.register_script(campaign.contract.source)
-    leader = store.keys.leader(Scope("bench"))
+    leader = store.keys.leader(scopes.world("bench"))
     arguments: list[str | int] = ["one", "1", 10_000, MAX_STEP_MS, ""]
 
     def ours_campaigns() -> Awaitable[Any]:

@@ -23,7 +23,6 @@ from report import Case, Figure
 from roost.api import Message
 from roost.api.queue import RECEIPT_HEADER
 from roost.app import open_platform
-from roost.core.ids import Scope
 from roost.core.passes import Passes, Receipt
 from roost.core.signing import parse_keys
 from roost.gateway.route import Request, Route
@@ -31,6 +30,8 @@ from roost.gateway.routes.queue import StatusQuery
 from roost.gateway.server import build_app
 from roost.listening import bind, serve
 from roost.settings import QueueSettings, Settings
+from roost.store import scopes
+from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
 from roost.testing import RunningServer, free_port, run_valkey
 from waitingroom_store import fill, room_in
@@ -103,7 +104,7 @@ class Config:
 
 async def ceiling(request: Request) -> RankReply:
     store, asked = request.platform.store, request.query
-    key = store.keys.queue(Scope(asked.world), "waiting")
+    key = world_keys(store.keys, scopes.world(asked.world))["waiting"]
     return RankReply(await store.call("ZRANK", key, asked.user_id, key=key, idempotent=True))
 
 
@@ -118,7 +119,7 @@ async def run_gateway(config: Config, ready: Connection) -> None:
 async def run_bare(config: Config, ready: Connection) -> None:
     settings = config.settings()
     store = await Store.open(settings.store_url)
-    key = store.keys.queue(Scope("main"), "waiting")
+    key = world_keys(store.keys, scopes.world("main"))["waiting"]
 
     async def constant(http: web.Request) -> web.Response:
         return web.Response(body=b'{"rank":17}', content_type="application/json")
@@ -191,7 +192,12 @@ async def people(server: RunningServer, stack: contextlib.AsyncExitStack) -> lis
     room = room_in(store)
     places = await fill(room, range(LINE))
     await store.call(
-        "HSET", store.keys.queue(room.scope, "world"), "fast", PER_SECOND_MILLI, "slow", PER_SECOND_MILLI
+        "HSET",
+        world_keys(store.keys, room.scope)["world"],
+        "fast",
+        PER_SECOND_MILLI,
+        "slow",
+        PER_SECOND_MILLI,
     )
     born = (await room.read_board()).born
     return [

@@ -12,6 +12,7 @@ from functools import partial
 from discovery_store import calls_of_scripts, open_store
 from report import Figure
 from roost.core.passes import BASE
+from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
 from roost.testing import RunningServer, run_valkey
 from roost.waitingroom.admitter import Admitter
@@ -81,7 +82,7 @@ class Scene:
         """A world that moves, and in which everybody queues though there is room."""
         await self.room.govern(mode="queue-all", message="-", limit="-", rate="-")
         await self.room.report("huge", "1", number=1, capacity=CAPACITY, users=0, counted=0, url="ws://huge")
-        world = self.store.keys.queue(self.room.scope, "world")
+        world = world_keys(self.store.keys, self.room.scope)["world"]
         await self.store.call("HSET", world, "fast", 100_000, "slow", 100_000)
 
     async def enter(self, count: int) -> None:

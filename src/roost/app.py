@@ -18,7 +18,6 @@ from roost.balancing import STRATEGIES, LoadBalancer
 from roost.balancing.following import following
 from roost.core.errors import InvalidInput, StoreError
 from roost.core.events import Gap
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
 from roost.discovery.failover import Failover, Holder, HoldsNothing
 from roost.discovery.health import HealthChecker
@@ -27,14 +26,13 @@ from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.store.keys import Keys
+from roost.store.scopes import discovery
 from roost.store.store import Store
 from roost.worlds import World, Worlds
 
 MAX_BALANCERS = 64
 STORE_AWAY_S = 5.0
 """How long a node of the store may be away before an alert says so."""
-FAILOVER = Scope("failover")
-"""Whose leader sees to what ended servers leave behind."""
 
 
 class Balancers:
@@ -98,12 +96,12 @@ class Platform:
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background."""
-        leader = self.store.leader(FAILOVER, "failover")
+        leader = self.store.leader(discovery(), "failover", job="failover")
         return [
             self.reaper.run(),
             self._follow_discovery(),
             self.checker.run(),
-            leader.lead(self.led(FAILOVER, self.failover.run)),
+            leader.lead(self.led("failover", self.failover.run)),
             self.notifier.run(),
             self._watch_store(),
             *((self.worlds.export_status(),) if "manager" in self.roles else ()),
@@ -114,13 +112,13 @@ class Platform:
     async def _manage(self, world: World) -> None:
         """Let people in, whenever this process leads the world."""
         leader = self.store.leader(world.room.scope, "manager")
-        await leader.lead(self.led(world.room.scope, world.admitter.run))
+        await leader.lead(self.led(world.name, world.admitter.run))
 
     def alert(self, kind: AlertKind, subject: str, what: str) -> None:
         self.notifier.tell(Alert(kind, subject, f"{subject} {what}", time.time()))
 
     def led(
-        self, scope: Scope, work: Callable[[Tenure], Awaitable[None]]
+        self, scope: str, work: Callable[[Tenure], Awaitable[None]]
     ) -> Callable[[Tenure], Awaitable[None]]:
         """A leader's work that tells it when the leadership is lost, not when it is laid down."""
 

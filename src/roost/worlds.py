@@ -25,6 +25,7 @@ from roost.core.passes import Passes
 from roost.core.signing import MasterKey, parse_keys
 from roost.discovery.failover import ServerLife
 from roost.settings import Settings
+from roost.store.keys.waitingroom import STATUS
 from roost.store.store import Store
 from roost.version import __version__
 from roost.waitingroom import scripts as answers
@@ -92,7 +93,7 @@ class Worlds:
 
     async def export_status(self) -> None:
         """Write `server:status` for the tools of others, every 5 s while we lead the first world."""
-        world, key = self.all()[0], self._store.keys.server_status()
+        world, key = self.all()[0], self._store.keys.plain(STATUS)
         while True:
             await asyncio.sleep(EXPORT_S)
             if not world.admitter.leading:

@@ -3,8 +3,9 @@
     faults_of("leader_campaign", text, includes)    one line per fault; empty for a good script
 
 It is no Lua parser: it knows tokens, blocks and calls, and insists on the plain forms that our scripts
-use. A key is a name bound from KEYS, an id appended to a declared prefix, or a parameter that every
-caller fills with one of these. Whatever it cannot follow is a fault.
+use. A key is `keys.name`, `keys.prefix .. id`, or a parameter that every caller fills with one of these; a
+function that takes `keys` is held to the contract of the script that calls it. Whatever it cannot follow is a
+fault.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.store.contract import Contract, ContractError, Parameter, parse_script
+from roost.store.contract import Contract, ContractError, parse_script
 
 
 def _words(text: str) -> frozenset[str]:
@@ -94,15 +95,6 @@ class Function:
     """Position of a parameter → `key` or `prefix`, where it is used as one."""
 
 
-@dataclass
-class Names:
-    """What names stand for inside one function."""
-
-    keys: set[str]
-    prefixes: set[str]
-    many: bool = False
-
-
 def faults_of(name: str, text: str, includes: Mapping[str, str], *folders: Path) -> list[str]:
     """Every fault of one script; `includes` holds the text of all function files."""
     try:
@@ -113,7 +105,7 @@ def faults_of(name: str, text: str, includes: Mapping[str, str], *folders: Path)
     wanted = _closure(contract.includes, includes)
     functions = [f for include in wanted for f in split_functions(include, tokens_of(includes[include]))[1:]]
     known = {f.name: f for f in (*functions, *body[1:])}
-    faults = [*_learn_parameters(known), *_binding_faults(contract, body[0])]
+    faults = [*_learn_parameters(known), *_binding_faults(contract, body[0], known)]
     faults += _key_faults(contract, body[0], known)
     faults += _call_faults(contract, body, known)
     faults += _reply_faults(contract, body[0])
@@ -244,42 +236,40 @@ def _closure(wanted: tuple[str, ...], includes: Mapping[str, str]) -> list[str]:
 # -- KEYS and ARGV
 
 
-def _binding_faults(contract: Contract, script: Function) -> Iterator[str]:
-    """KEYS are bound once each, in order, to the names of the header; every ARGV is used."""
-    values = [(name, "".join(t.text for t in value)) for name, value, _ in _locals(script.tokens)]
-    found = [(name, value) for name, value in values if re.search(r"\bKEYS\[\d+\]", value)]
-    fixed = [p for p in contract.keys if not p.many]
-    wanted = [(p.name, f"KEYS[{n}]") for n, p in enumerate(fixed, start=1)]
-    if found != wanted:
-        yield f"KEYS must be bound in header order and under their names: {wanted}, found {found}"
-    text = "".join(t.text for t in script.tokens)
-    for array, parameters in (("KEYS", contract.keys), ("ARGV", contract.args)):
-        yield from _index_faults(array, parameters, text)
-    for p in contract.keys:
-        bindings = [line for name, _, line in _locals(script.tokens) if name == p.name]
-        if not p.many and len(bindings) != 1:
-            yield f"the key {p.name} must be bound once, not {len(bindings)} times"
-        if _is_assigned(p.name, script.tokens):
-            yield f"the key {p.name} is assigned anew"
+def _binding_faults(contract: Contract, script: Function, functions: dict[str, Function]) -> Iterator[str]:
+    """What came in is found by name: every key and argument is used, no other is, and none is assigned."""
+    everywhere = (script, *functions.values())
+    for array, table, parameters in (("KEYS", "keys", contract.keys), ("ARGV", "args", contract.args)):
+        declared = {p.name for p in parameters}
+        readers = everywhere if table == "keys" else (script,)
+        used = {name for function in readers for name in _fields_of(table, function.tokens)}
+        for function in everywhere:
+            if any(token.text == array for token in function.tokens):
+                yield f"{function.name} uses {array}: what came in is {table}.name"
+            if table == "args" and function is not script and list(_fields_of(table, function.tokens)):
+                yield f"{function.name} uses args: a function gets what it needs"
+        if missing := sorted(used - declared):
+            yield f"{table}.{missing[0]} is not declared under {array}"
+        if unused := sorted(declared - used):
+            yield f"{array} declares {unused}, which nobody uses"
+        if _is_assigned(table, script.tokens):
+            yield f"{table} is assigned anew"
 
 
-def _index_faults(array: str, parameters: tuple[Parameter, ...], text: str) -> Iterator[str]:
-    used = [int(n) for n in re.findall(rf"\b{array}\[(\d+)\]", text)]
-    fixed = sum(not p.many for p in parameters)
-    many = any(p.many for p in parameters)
-    if set(used) != set(range(1, fixed + 1)):
-        yield f"{array} has {fixed} declared, the script uses {sorted(set(used))}"
-    if array == "KEYS" and len(used) != len(set(used)):
-        yield "a KEYS[n] is used more than once: bind it to its name"
-    elsewhere = re.sub(rf"\b{array}\[\d+\]", "", text)
-    if (array in elsewhere) != many:
-        yield f"{array} as a list {'is declared and not used' if many else 'is not declared with `name...`'}"
+def _fields_of(table: str, tokens: list[Token]) -> Iterator[str]:
+    """`index` of every `keys.index`."""
+    for at, token in enumerate(tokens[:-2]):
+        if token.text == table and tokens[at + 1].text == "." and (at == 0 or tokens[at - 1].text != "."):
+            yield tokens[at + 2].text
 
 
-def _is_assigned(name: str, tokens: list[Token]) -> bool:
+def _is_assigned(table: str, tokens: list[Token]) -> bool:
+    """Whether the table, or one of its fields, gets a value."""
     for at, token in enumerate(tokens[:-1]):
-        before = tokens[at - 1].text if at else ""
-        if token.text == name and tokens[at + 1].text == "=" and before not in ("local", ",", ".", "{"):
+        if token.text != table or (at and tokens[at - 1].text == "."):
+            continue
+        end = at + 3 if tokens[at + 1].text == "." else at + 1
+        if end < len(tokens) and tokens[end].text == "=":
             return True
     return False
 
@@ -295,6 +285,8 @@ def _learn_parameters(functions: dict[str, Function]) -> list[str]:
         for function in functions.values():
             made = _made_from(set(function.parameters), function.tokens)
             for argument, kind, line in _key_arguments(function.tokens, functions):
+                if _table_field(argument) or _made_of_table(argument, function.tokens):
+                    continue  # held against the contract of the script that calls
                 word = argument[0].text if argument else ""
                 parameter = made.get(word, word) if len(argument) == 1 else word
                 if parameter not in function.parameters or (len(argument) > 1 and argument[1].text != ".."):
@@ -308,7 +300,7 @@ def _learn_parameters(functions: dict[str, Function]) -> list[str]:
 
 
 def _made_from(prefixes: set[str], tokens: list[Token]) -> dict[str, str]:
-    """Local name → the prefix that an id was appended to."""
+    """Local name → the parameter that an id was appended to."""
     return {
         name: value[0].text
         for name, value, _ in _locals(tokens)
@@ -316,32 +308,57 @@ def _made_from(prefixes: set[str], tokens: list[Token]) -> dict[str, str]:
     }
 
 
-def _key_faults(contract: Contract, script: Function, functions: dict[str, Function]) -> Iterator[str]:
-    names = Names(
-        {p.name for p in contract.keys if not p.many and not p.prefix},
-        {p.name for p in contract.keys if p.prefix},
-        any(p.many for p in contract.keys),
-    )
-    names.keys |= _made_from(names.prefixes, script.tokens).keys()
-    if names.many:
-        values = ((name, [t.text for t in value[:2]]) for name, value, _ in _locals(script.tokens))
-        names.keys |= {name for name, start in values if start == ["KEYS", "["]}
-        text = " ".join(t.text for t in script.tokens)
-        names.keys |= set(re.findall(r"for \w+ , (\w+) in ipairs \( KEYS \)", text))
-    for argument, kind, line in _key_arguments(script.tokens, functions):
-        if not _is_key(argument, kind, names):
-            yield f"line {line}: {_show(argument)} is not a declared {kind}"
-
-
-def _is_key(argument: list[Token], kind: str, names: Names) -> bool:
+def _table_field(argument: list[Token]) -> str:
+    """`index` of `keys.index` and of `keys.records .. id`; empty for anything else."""
     texts = [t.text for t in argument]
+    return texts[2] if len(texts) >= 3 and texts[:2] == ["keys", "."] else ""
+
+
+def _made_of_table(argument: list[Token], tokens: list[Token]) -> bool:
+    """Whether it is a local name for `keys.prefix .. id`."""
+    return len(argument) == 1 and any(
+        name == argument[0].text and _table_field(value) and len(value) > 4 and value[3].text == ".."
+        for name, value, _ in _locals(tokens)
+    )
+
+
+def _key_faults(contract: Contract, script: Function, functions: dict[str, Function]) -> Iterator[str]:
+    """Every key that the script and its functions hand on is a declared one, in its declared form."""
+    for function in (script, *functions.values()):
+        listed = _walked_lists(contract, function.tokens)
+        values = {name: value for name, value, _ in _locals(function.tokens)}
+        for argument, kind, line in _key_arguments(function.tokens, functions):
+            given = argument
+            if len(given) == 1 and _made_of_table(given, function.tokens):
+                given = values[given[0].text]
+            if function is not script and not _table_field(given):
+                continue  # a parameter: `_learn_parameters` has looked at it
+            if len(given) == 1 and given[0].text in listed:
+                continue
+            if not _is_key(given, kind, contract):
+                where = "" if function is script else f"{function.name} "
+                yield f"{where}line {line}: {_show(argument)} is not a declared {kind}"
+
+
+def _walked_lists(contract: Contract, tokens: list[Token]) -> set[str]:
+    """Names that walk a declared list of keys: `for _, key in ipairs(keys.many)`."""
+    text = " ".join(t.text for t in tokens)
+    many = {p.name for p in contract.keys if p.many}
+    walked = re.findall(r"for \w+ , (\w+) in ipairs \( keys \. (\w+) \)", text)
+    return {name for name, table in walked if table in many}
+
+
+def _is_key(argument: list[Token], kind: str, contract: Contract) -> bool:
+    declared = next((p for p in contract.keys if p.name == _table_field(argument)), None)
+    if declared is None:
+        return False
+    after = [t.text for t in argument[3:]]
+    if declared.many:
+        return after[:1] == ["["]
+    appends = after[:1] == [".."]
     if kind == "prefix":
-        return len(texts) == 1 and texts[0] in names.prefixes
-    if len(texts) == 1:
-        return texts[0] in names.keys
-    if texts[:2] == ["KEYS", "["] or texts == ["unpack", "(", "KEYS", ")"]:
-        return names.many
-    return len(texts) > 2 and texts[0] in names.prefixes and texts[1] == ".."
+        return declared.prefix and not after
+    return appends if declared.prefix else not after
 
 
 def _key_arguments(

@@ -1,19 +1,19 @@
-"""Every key is made by store/keys.py, and docs/keys.md says so."""
+"""Every key is declared under store/keys, and docs/keys.md says so."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Callable
-from typing import get_args
 
-from roost.core.ids import Scope
-from roost.store.keys import CATALOGUE, Key, Keys, QueuePart, SdPart, glossary
-from tests.architecture.source import ROOT, Module, modules, parse_module
+from roost.store import scopes
+from roost.store.keys import KeyGroup, Keys, PlainKey
+from roost.store.keys.glossary import declared, glossary, rows
+from tests.architecture.source import PACKAGE, ROOT, Module, modules, parse_module
 
 BIRTHPLACE = "roost.store.keys"
 
-STEMS = sorted({family.pattern.partition("{")[0].rstrip(":") for family in CATALOGUE})
+STEMS = sorted({pattern.partition("{")[0].partition("<")[0].rstrip(":") for pattern, *_ in rows()})
 """What keys begin with, up to their tag: `roost:leader`, `roost:feed`, …"""
 
 _BEGINNINGS = "|".join(re.escape(stem) + (r"(:\S*)?" if ":" in stem else r":\S+") for stem in STEMS)
@@ -33,7 +33,11 @@ def faults_in(module: Module) -> list[str]:
 
 
 def test_keys_are_made_in_the_key_module_only() -> None:
-    others = [module for name, module in modules().items() if name != BIRTHPLACE]
+    others = [
+        module
+        for name, module in modules().items()
+        if name != BIRTHPLACE and not name.startswith(f"{BIRTHPLACE}.")
+    ]
     assert [fault for module in others for fault in faults_in(module)] == []
 
 
@@ -55,28 +59,68 @@ def test_ordinary_text_is_not_taken_for_a_key() -> None:
         assert faults_in(_module(text)) == [], text
 
 
-MAKERS: dict[str, Callable[[Keys], list[Key]]] = {
-    "format": lambda keys: [keys.format()],
-    "tokens": lambda keys: [keys.tokens()],
-    "leader": lambda keys: [keys.leader(Scope("scope"))],
-    "feed": lambda keys: [keys.feed(Scope("scope"))],
-    "bell": lambda keys: [keys.bell(Scope("scope"))],
-    "sd": lambda keys: [keys.sd(part) for part in get_args(SdPart)],
-    "queue": lambda keys: [keys.queue(Scope("world"), part) for part in get_args(QueuePart)],
-    "server_status": lambda keys: [keys.server_status()],
-}
-"""Every method of `Keys`, and all keys that it can make in the scope that the glossary names."""
-
-
 def test_the_glossary_has_a_row_for_every_key_and_no_other() -> None:
-    assert {name for name in vars(Keys) if not name.startswith("_")} == MAKERS.keys()
-    born = [key.decode() for make in MAKERS.values() for key in make(Keys())]
-    assert sorted(born) == sorted(family.pattern.partition("<")[0] for family in CATALOGUE)
+    keys, scope = Keys(), scopes.Scope("world", "x")
+    born = {
+        *(keys.plain(found) for found in declared() if isinstance(found, PlainKey)),
+        *(keys.leader(scope), keys.feed(scope), keys.bell(scope)),
+    }
+    for found in declared():
+        if isinstance(found, KeyGroup) and found.name != "scope":
+            born |= set(keys.of(found, scope).values())
+    shown = {
+        re.sub(r"\{\w+\}", "{x}", pattern).replace("<kind>", "world").partition("<")[0].encode()
+        for pattern, *_ in rows()
+    }
+    assert born == shown
+
+
+def test_keys_of_different_kinds_of_scope_never_meet_whatever_their_names() -> None:
+    keys = Keys()
+    made = [
+        [keys.leader(scope, job), keys.feed(scope), keys.bell(scope), *_own_keys(keys, scope)]
+        for scope in (scopes.discovery(), *map(scopes.world, ("sd", "failover", "discovery", "world")))
+        for job in ("", "failover")
+    ]
+    of_scopes = [
+        set(itertools.chain(first, second)) for first, second in zip(made[::2], made[1::2], strict=True)
+    ]
+    for one, other in itertools.combinations(of_scopes, 2):
+        assert not one & other
+
+
+def _own_keys(keys: Keys, scope: scopes.Scope) -> list[bytes]:
+    capability = {"discovery": "discovery", "world": "waitingroom"}[scope.kind]
+    group = next(found for found in declared() if found.name == capability)
+    assert isinstance(group, KeyGroup)
+    return [key for name, key in keys.of(group, scope).items() if name not in ("feed", "bell")]
+
+
+def test_a_lifetime_in_a_script_is_the_one_that_its_key_declares() -> None:
+    """`EXPIRE` stands in Lua as a number; the declaration is what operators read."""
+    declared_ttls = {
+        family.name: family.ttl_s
+        for found in declared()
+        if isinstance(found, KeyGroup)
+        for family in found.families
+    }
+    found = [
+        (file.name, *match)
+        for file in sorted(PACKAGE.rglob("*.lua"))
+        for match in re.findall(r"'EXPIRE', (?:keys\.)?(\w+)[^,]*, (\d+)\)", file.read_text(encoding="utf-8"))
+    ]
+    wrong = [
+        (file, name, ttl)
+        for file, name, ttl in found
+        if declared_ttls.get({"person": "people", "party": "parties"}.get(name, name)) != int(ttl)
+    ]
+    assert found
+    assert wrong == []
 
 
 def test_the_key_document_is_fresh() -> None:
     document = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
-    assert document == glossary(), "run: python -m roost.store.keys > docs/keys.md"
+    assert document == glossary(), "run: python -m roost.store.keys.glossary > docs/keys.md"
 
 
 def _module(text: str) -> Module:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from roost.core.errors import StoreAccessDenied
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.topology.cluster import slot_of
@@ -81,7 +81,7 @@ async def test_a_slot_that_moves_under_load_costs_nobody_a_call(cluster: Running
 async def test_scripts_on_a_moving_slot_are_loaded_where_they_are_needed(cluster: RunningCluster) -> None:
     loop = asyncio.get_running_loop()
     async with opened(cluster.url, PATIENT) as store:
-        candidate = store.leader(Scope(MOVING), "m")
+        candidate = store.leader(scopes.world(MOVING), "m")
 
         async def campaign(store: Store, caller: int, token: str) -> None:
             assert isinstance(await candidate.campaign(), Tenure)

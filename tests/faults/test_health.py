@@ -23,6 +23,7 @@ import pytest
 from roost.api.discovery import Change
 from roost.balancing import LoadBalancer
 from roost.discovery.service import Discovery
+from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import RunningServer
@@ -100,7 +101,7 @@ class Town:
         self.checkers = [
             Process(self._folder / f"checker-{n}", "checker", self._url) for n in range(checkers)
         ]
-        key = store.keys.sd("checkers")
+        key = discovery_keys(store.keys)["checkers"]
 
         async def all_vote() -> bool:
             return all(c.is_ready() for c in self.checkers) and (

@@ -25,16 +25,17 @@ import msgspec
 import pytest
 
 from roost.api.queue import WorldView
-from roost.core.ids import Scope
 from roost.drills.launch import DrillReport
+from roost.store import scopes
 from roost.store.keys import Keys
+from roost.store.keys.waitingroom import world_keys
 from roost.store.topology.cluster import slot_of
 from roost.testing import RunningServer, free_port, run_cluster, run_sentinel, wait_until
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-WORLD = Scope("main")
+WORLD = scopes.world("main")
 KEYS = Keys()
 ROW = ("life", "cap", "n", "k", "c", "number", "doubt", "url")
 """What `server_keep.lua` writes of a server."""
@@ -226,10 +227,10 @@ class Ledger:
 
     def __init__(self, server: RunningServer) -> None:
         self._server = server
-        numbers = self._hash(KEYS.queue(WORLD, "world"))
+        numbers = self._hash(world_keys(KEYS, WORLD)["world"])
         self._rows = {
             server_id: dict(zip(ROW, packed.split("\t"), strict=True))
-            for server_id, packed in self._hash(KEYS.queue(WORLD, "servers")).items()
+            for server_id, packed in self._hash(world_keys(KEYS, WORLD)["servers"]).items()
         }
         self.kept = {name: int(numbers[name]) for name in ("cap", "inside", "doubt")}
 
@@ -247,7 +248,7 @@ class Ledger:
         """User → server and life, of all who are inside of a life that is over."""
         lives = {(server_id, row["life"]) for server_id, row in self._rows.items()}
         people: dict[str, tuple[str, str]] = {}
-        for name in self._server.command_reply("KEYS", KEYS.queue(WORLD, "people") + b"*"):
+        for name in self._server.command_reply("KEYS", world_keys(KEYS, WORLD)["people"] + b"*"):
             person = self._hash(name)
             if person.get("state") == "inside":
                 people[name.decode()] = (person["server"], person["life"])

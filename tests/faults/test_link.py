@@ -24,8 +24,8 @@ from roost.core.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.url import Credentials
@@ -377,7 +377,7 @@ async def test_a_store_closes_at_once_whatever_its_keepers_were_about_to_do(valk
 
 async def test_scripts_flushed_under_load_are_loaded_again_and_no_call_fails(valkey: RunningServer) -> None:
     async with opened(valkey.url, PATIENT) as store:
-        candidates = [store.leader(Scope(f"s{n}"), f"m{n}") for n in range(64)]
+        candidates = [store.leader(scopes.world(f"s{n}"), f"m{n}") for n in range(64)]
 
         async def campaign(store: Store, caller: int, token: str) -> None:
             assert isinstance(await candidates[caller].campaign(), Tenure)

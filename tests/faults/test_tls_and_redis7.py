@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from roost.core.errors import InvalidInput, StoreUnavailable
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.leader import Held
 from roost.store.store import Store
 from roost.testing import RunningServer, free_port, run_valkey
@@ -56,7 +56,7 @@ async def test_redis_7_answers_calls_through_killed_connections(redis: RunningSe
 
 async def test_redis_7_runs_the_leader_scripts(redis: RunningServer) -> None:
     async with opened(redis.url) as store:
-        first, second = store.leader(Scope("sd"), "first"), store.leader(Scope("sd"), "second")
+        first, second = store.leader(scopes.world("sd"), "first"), store.leader(scopes.world("sd"), "second")
         tenure = await first.campaign()
         assert isinstance(tenure, Tenure)
         assert await second.campaign() == Held(first.holder, tenure.epoch)
@@ -194,7 +194,7 @@ async def test_tls_with_a_client_certificate_carries_calls_scripts_and_bells(tls
         assert len(clients_of(tls.server, "over-tls")) == 1
         async with crowd(store, write_and_read, allowed=()) as callers:
             await callers.progress()
-        assert isinstance(await store.leader(Scope("tls"), "m").campaign(), Tenure)
+        assert isinstance(await store.leader(scopes.world("tls"), "m").campaign(), Tenure)
         await _hears_its_bell(store)
         large = b"x" * 1_000_000
         await store.call("SET", "large", large)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from roost.core.errors import StoreUnavailable
-from roost.core.ids import Scope
+from roost.store import scopes
 from roost.store.leader import LeaderLease
 from roost.store.scripts import Library
 from roost.store.store import Store
@@ -36,7 +36,7 @@ class SteppedWorld:
         self._calls = 0
 
     def lease(self, name: str, ttl_ms: int = 10_000, scope: str = "main") -> LeaderLease:
-        key = self._store.keys.leader(Scope(scope))
+        key = self._store.keys.leader(scopes.world(scope))
         return LeaderLease(cast(Library, self), key, name, ttl_ms, self.clock)
 
     def now_us(self) -> int:
@@ -54,9 +54,9 @@ class SteppedWorld:
             await eventually(lambda: not self._calls, "calls to end")
             await self.clock.advance(0.0)
 
-    def script(self, name: str, *answers: type[Any]) -> Callable[..., Awaitable[Any]]:
+    def script(self, capability: str, name: str, *answers: type[Any]) -> Callable[..., Awaitable[Any]]:
         """Stands in for `Library.script`."""
-        script = self._store.library.script(name, *answers)
+        script = self._store.library.script(capability, name, *answers)
 
         async def call(**named: Any) -> Any:
             self._calls += 1

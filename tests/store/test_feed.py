@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from roost.core.events import START, Entry, Gap, Mark
-from roost.core.ids import Scope
 from roost.store import feed as feed_module
+from roost.store import scopes
 from roost.store.feed import Feed, parse_entry
 from roost.store.scripts import Script
 from roost.store.store import Store
@@ -21,7 +21,7 @@ from roost.testing import RunningServer, run_valkey
 from tests.waiting import eventually
 
 LUA = Path(__file__).parent / "lua"
-SCOPE = Scope("main")
+SCOPE = scopes.world("main")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Written:
 class Writer:
     """Appends to the feed of one scope."""
 
-    def __init__(self, store: Store, scope: Scope = SCOPE) -> None:
-        self._script: Script[Written] = store.library.script("feed_write", Written, folder=LUA)
+    def __init__(self, store: Store, scope: scopes.Scope = SCOPE) -> None:
+        self._script: Script[Written] = store.library.script("tests", "feed_write", Written, folder=LUA)
         self.feed, self.bell = store.keys.feed(scope), store.keys.bell(scope)
         self._store = store
 
@@ -434,13 +434,13 @@ async def test_a_reader_that_comes_right_after_the_last_one_left_is_served(store
 
 
 async def test_feeds_of_several_scopes_do_not_mix(any_store: Store) -> None:
-    scopes = [Scope(name) for name in ("one", "two", "three", "four")]
-    followers = [Follower(any_store.feed(scope)) for scope in scopes]
-    for scope in scopes:
-        await Writer(any_store, scope)(scope)
+    worlds = [scopes.world(name) for name in ("one", "two", "three", "four")]
+    followers = [Follower(any_store.feed(scope)) for scope in worlds]
+    for scope in worlds:
+        await Writer(any_store, scope)(scope.tag)
     await eventually(lambda: all(len(f.got) == 1 for f in followers), "one change each")
-    for scope, follower in zip(scopes, followers, strict=True):
-        assert [e.fields["what"] for e in follower.got if isinstance(e, Entry)] == [scope]
+    for scope, follower in zip(worlds, followers, strict=True):
+        assert [e.fields["what"] for e in follower.got if isinstance(e, Entry)] == [scope.tag]
         await follower.stop()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roost.core.errors import FormatMismatch
+from roost.store.keys import FORMAT as FORMAT_KEY
 from roost.store.keys import Keys
 from roost.store.store import FORMAT, Store
 from roost.store.url import parse_store_url
@@ -12,7 +13,7 @@ from roost.testing import RunningServer
 
 
 async def test_an_empty_store_is_marked_with_our_format(any_store: Store) -> None:
-    key = any_store.keys.format()
+    key = any_store.keys.plain(FORMAT_KEY)
     assert await any_store.call("GET", key, key=key) == str(FORMAT).encode()
 
 
@@ -23,13 +24,13 @@ async def test_a_store_of_our_format_is_opened_again(server: RunningServer) -> N
     assert server.command_reply("GET", "roost:format") == str(FORMAT).encode()
 
 
-@pytest.mark.parametrize("found", ["2", "0", "", "01", "banana", b"\xff" * 100])
+@pytest.mark.parametrize("found", ["1", "3", "0", "", "02", "banana", b"\xff" * 100])
 async def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     server: RunningServer, found: str | bytes
 ) -> None:
     server.command_reply("SET", "roost:format", found)
 
-    with pytest.raises(FormatMismatch, match="this version reads format 1") as caught:
+    with pytest.raises(FormatMismatch, match=f"this version reads format {FORMAT}") as caught:
         await Store.open(parse_store_url(server.url))
 
     assert "ROOST_NAMESPACE" in caught.value.hint

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from roost.core.errors import InvalidInput, StoreError
-from roost.core.ids import Scope
 from roost.core.lease import MAX_STEP_MS, Tenure
+from roost.store import scopes
 from roost.store.leader import Held, LeaderLease, Leading
 from roost.store.scripts import Script
 from roost.store.store import Store
@@ -24,8 +24,8 @@ Campaign = Callable[..., Awaitable[Leading | Held]]
 
 @pytest.fixture
 def campaign(any_store: Store) -> Campaign:
-    script: Script[Leading | Held] = any_store.library.script("leader_campaign", Leading, Held)
-    key = any_store.keys.leader(Scope("main"))
+    script: Script[Leading | Held] = any_store.library.script("store", "leader_campaign", Leading, Held)
+    key = any_store.keys.leader(scopes.world("main"))
 
     async def campaign(
         holder: str, epoch: int | str = "", *, now: int, ttl_ms: int = TTL_MS
@@ -82,7 +82,7 @@ async def test_a_lease_that_is_over_and_that_nobody_took_is_still_the_holders(ca
 
 async def test_over_and_renewed_late_it_keeps_its_epoch(campaign: Campaign, any_store: Store) -> None:
     await campaign("a", now=T0, ttl_ms=3000)
-    key = any_store.keys.leader(Scope("main"))
+    key = any_store.keys.leader(scopes.world("main"))
     await any_store.call("HSET", key, "clock_ms", 60_000, key=key)
 
     assert await campaign("a", 1, now=T0 + SECOND) == Leading(1)
@@ -132,13 +132,13 @@ async def test_a_clock_that_jumps_an_hour_back_costs_nothing(campaign: Campaign)
 
 
 async def test_scopes_have_leaders_of_their_own(any_store: Store) -> None:
-    leases = [any_store.leader(Scope(name), "m") for name in ("one", "two", "three")]
+    leases = [any_store.leader(scopes.world(name), "m") for name in ("one", "two", "three")]
     for lease in leases:
         assert isinstance(await lease.campaign(), Tenure)
 
 
 async def test_a_candidate_learns_its_tenure_and_its_rival_who_leads(any_store: Store) -> None:
-    first, second = any_store.leader(Scope("main"), "m"), any_store.leader(Scope("main"), "m")
+    first, second = any_store.leader(scopes.world("main"), "m"), any_store.leader(scopes.world("main"), "m")
 
     tenure = await first.campaign()
 
@@ -150,13 +150,13 @@ async def test_a_candidate_learns_its_tenure_and_its_rival_who_leads(any_store: 
 
 
 def test_two_candidates_of_one_name_are_two(store: Store) -> None:
-    holders = {store.leader(Scope("main"), "m").holder for _ in range(100)}
+    holders = {store.leader(scopes.world("main"), "m").holder for _ in range(100)}
     assert len(holders) == 100
 
 
 def test_a_lease_too_short_to_be_safe_is_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="too short"):
-        store.leader(Scope("main"), "m", ttl_ms=2999)
+        store.leader(scopes.world("main"), "m", ttl_ms=2999)
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.leader import LeaderLease
 from roost.store.link import LinkOptions
 from roost.store.store import Store
@@ -192,7 +192,7 @@ async def test_work_ends_when_another_leads_after_all(world: SteppedWorld, store
     work = Work(world)
     async with leading(world.lease("a"), work):
         await world.run(2)
-        await store.call("DEL", store.keys.leader(Scope("main")))
+        await store.call("DEL", store.keys.leader(scopes.world("main")))
         assert isinstance(await world.lease("b").campaign(), Tenure)
 
         await world.run(4)
@@ -204,7 +204,7 @@ async def test_a_hanging_store_does_not_keep_the_work_running_beyond_its_time() 
     """In real time: the server is stopped in the middle of everything and answers nothing."""
     with run_valkey() as server:
         store = await Store.open(parse_store_url(server.url), options=LinkOptions(command_timeout_s=30.0))
-        lease = store.leader(Scope("main"), "a", ttl_ms=3000)
+        lease = store.leader(scopes.world("main"), "a", ttl_ms=3000)
         must_end_at, ended_at = 0.0, 0.0
 
         async def work(tenure: Tenure) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from roost.core.ids import Scope
 from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.leader import Held, NotLeading, Resigned
 from roost.store.store import Store
 
 
 async def test_after_a_resignation_another_leads_at_once_under_a_larger_epoch(any_store: Store) -> None:
-    first, second = any_store.leader(Scope("main"), "a"), any_store.leader(Scope("main"), "b")
+    first, second = any_store.leader(scopes.world("main"), "a"), any_store.leader(scopes.world("main"), "b")
     await first.campaign()
 
     await first.resign()
@@ -21,7 +21,7 @@ async def test_after_a_resignation_another_leads_at_once_under_a_larger_epoch(an
 
 
 async def test_who_resigned_and_asks_again_gets_a_new_epoch(any_store: Store) -> None:
-    lease = any_store.leader(Scope("main"), "a")
+    lease = any_store.leader(scopes.world("main"), "a")
     await lease.campaign()
     await lease.resign()
 
@@ -32,9 +32,9 @@ async def test_who_resigned_and_asks_again_gets_a_new_epoch(any_store: Store) ->
 
 
 async def test_only_the_holder_under_its_epoch_can_resign(any_store: Store) -> None:
-    resign = any_store.library.script("leader_resign", Resigned, NotLeading)
-    key = any_store.keys.leader(Scope("main"))
-    lease, rival = any_store.leader(Scope("main"), "a"), any_store.leader(Scope("main"), "b")
+    resign = any_store.library.script("store", "leader_resign", Resigned, NotLeading)
+    key = any_store.keys.leader(scopes.world("main"))
+    lease, rival = any_store.leader(scopes.world("main"), "a"), any_store.leader(scopes.world("main"), "b")
     await lease.campaign()
 
     assert await resign(leader=key, holder=rival.holder, epoch="1") == NotLeading()
@@ -45,9 +45,9 @@ async def test_only_the_holder_under_its_epoch_can_resign(any_store: Store) -> N
 
 
 async def test_a_repeated_resignation_takes_nothing_from_the_next_leader(any_store: Store) -> None:
-    resign = any_store.library.script("leader_resign", Resigned, NotLeading)
-    key = any_store.keys.leader(Scope("main"))
-    first, second = any_store.leader(Scope("main"), "a"), any_store.leader(Scope("main"), "b")
+    resign = any_store.library.script("store", "leader_resign", Resigned, NotLeading)
+    key = any_store.keys.leader(scopes.world("main"))
+    first, second = any_store.leader(scopes.world("main"), "a"), any_store.leader(scopes.world("main"), "b")
     await first.campaign()
     await first.resign()
     await second.campaign()
@@ -57,10 +57,10 @@ async def test_a_repeated_resignation_takes_nothing_from_the_next_leader(any_sto
 
 
 async def test_resigning_what_was_never_led_is_nothing(any_store: Store) -> None:
-    resign = any_store.library.script("leader_resign", Resigned, NotLeading)
-    key = any_store.keys.leader(Scope("main"))
+    resign = any_store.library.script("store", "leader_resign", Resigned, NotLeading)
+    key = any_store.keys.leader(scopes.world("main"))
 
-    await any_store.leader(Scope("main"), "a").resign()
+    await any_store.leader(scopes.world("main"), "a").resign()
 
     assert await resign(leader=key, holder="a", epoch="") == NotLeading()
     assert await resign(leader=key, holder="", epoch="") == NotLeading()

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from roost.core.ids import Scope
 from roost.core.lease import MAX_STEP_MS
+from roost.store import scopes
 from roost.store.leader import Held, Leading
 from roost.store.scripts import Script
 from roost.store.store import Store
@@ -16,12 +16,12 @@ from roost.testing import run_valkey
 
 T0 = 1_700_000_000_000_000
 SECOND = 1_000_000
-LEADER = Scope("main")
+LEADER = scopes.world("main")
 
 
 async def look(store: Store, now: int, holder: str = "looker", epoch: str = "") -> Leading | Held:
     """A look at the clock; campaigning is one."""
-    campaign: Script[Leading | Held] = store.library.script("leader_campaign", Leading, Held)
+    campaign: Script[Leading | Held] = store.library.script("store", "leader_campaign", Leading, Held)
     key = store.keys.leader(LEADER)
     return await campaign(
         leader=key, holder=holder, epoch=epoch, ttl_ms=10_000, max_step_ms=MAX_STEP_MS, now=now

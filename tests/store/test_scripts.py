@@ -52,7 +52,7 @@ KEY = b"test:{scripts}"
 
 
 def probe_of(store: Store) -> Probe:
-    probe: Probe = store.library.script("probe", Echo, Counted, Nothing, folder=LUA)
+    probe: Probe = store.library.script("tests", "probe", Echo, Counted, Nothing, folder=LUA)
     return probe
 
 
@@ -93,7 +93,7 @@ async def test_a_missing_and_an_unknown_name_are_told_before_anything_is_sent(st
 async def test_a_script_that_the_server_forgot_is_loaded_again_and_runs_once(
     store: Store, server: RunningServer
 ) -> None:
-    increase: Script[Now] = store.library.script("increase", Now, folder=LUA)
+    increase: Script[Now] = store.library.script("tests", "increase", Now, folder=LUA)
     assert await increase(counter=KEY) == Now(1)
 
     server.command_reply("SCRIPT", "FLUSH")
@@ -105,7 +105,7 @@ async def test_a_script_that_the_server_forgot_is_loaded_again_and_runs_once(
 
 async def test_many_first_calls_at_once_each_run_once(store: Store, server: RunningServer) -> None:
     server.command_reply("SCRIPT", "FLUSH")
-    increase: Script[Now] = store.library.script("increase", Now, folder=LUA)
+    increase: Script[Now] = store.library.script("tests", "increase", Now, folder=LUA)
 
     values = await asyncio.gather(*(increase(counter=KEY) for _ in range(200)))
 
@@ -113,7 +113,7 @@ async def test_many_first_calls_at_once_each_run_once(store: Store, server: Runn
 
 
 async def test_an_error_inside_a_script_is_the_stores_refusal(store: Store) -> None:
-    increase: Script[Now] = store.library.script("increase", Now, folder=LUA)
+    increase: Script[Now] = store.library.script("tests", "increase", Now, folder=LUA)
     await store.call("LPUSH", KEY, "x")
 
     with pytest.raises(StoreRefused, match="WRONGTYPE"):
@@ -121,7 +121,7 @@ async def test_an_error_inside_a_script_is_the_stores_refusal(store: Store) -> N
 
 
 async def test_words_errors_and_times_are_counted(store: Store) -> None:
-    increase: Script[Now] = store.library.script("increase", Now, folder=LUA)
+    increase: Script[Now] = store.library.script("tests", "increase", Now, folder=LUA)
     for _ in range(3):
         await increase(counter=KEY)
     await store.call("LPUSH", b"other:{scripts}", "x")
@@ -130,7 +130,7 @@ async def test_words_errors_and_times_are_counted(store: Store) -> None:
 
     assert increase.stats.words == {"NOW": 3, "StoreRefused": 1}
     assert increase.stats.latency.count == 4
-    assert store.library.scripts["increase"] is increase
+    assert store.library.scripts["tests", "increase"] is increase
 
 
 async def test_a_script_is_read_once(store: Store) -> None:
@@ -170,22 +170,22 @@ async def test_an_answer_class_that_does_not_fit_its_contract_is_found_on_loadin
     store: Store, make: Callable[[], type[Any]]
 ) -> None:
     with pytest.raises(ContractError, match="increase: Now has fields"):
-        store.library.script("increase", make(), folder=LUA)
+        store.library.script("tests", "increase", make(), folder=LUA)
 
 
 async def test_missing_and_foreign_answer_classes_are_found_on_loading(store: Store) -> None:
     with pytest.raises(ContractError, match="do not match REPLY"):
-        store.library.script("probe", Echo, Counted, folder=LUA)
+        store.library.script("tests", "probe", Echo, Counted, folder=LUA)
     with pytest.raises(ContractError, match="do not match REPLY"):
-        store.library.script("increase", Now, Other, folder=LUA)
+        store.library.script("tests", "increase", Now, Other, folder=LUA)
     with pytest.raises(ContractError, match="do not match REPLY"):
-        store.library.script("increase", folder=LUA)
+        store.library.script("tests", "increase", folder=LUA)
 
 
 async def test_other_answer_classes_for_a_loaded_script_are_found_too(store: Store) -> None:
-    store.library.script("increase", Now, folder=LUA)
+    store.library.script("tests", "increase", Now, folder=LUA)
     with pytest.raises(ContractError, match="other answer classes"):
-        store.library.script("increase", _without_fields(), folder=LUA)
+        store.library.script("tests", "increase", _without_fields(), folder=LUA)
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.stem)

@@ -13,9 +13,6 @@ from typing import NewType
 
 from roost.core.errors import InvalidId
 
-Scope = NewType("Scope", str)
-"""The unit that shares one hash tag: discovery, a world, a binding partition, a shard."""
-
 MAX_ID_BYTES = 128
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0{}\u2028\u2029\ud800-\udfff]")
@@ -42,10 +39,6 @@ def check_name(text: str, what: str = "name") -> str:
     if ":" in text:
         raise InvalidId(f"{what} {_shown(text)} holds ':'", hint="colons separate the parts of a key")
     return text
-
-
-def check_scope(text: str) -> Scope:
-    return Scope(check_name(text, "scope"))
 
 
 def _shown(text: str) -> str:

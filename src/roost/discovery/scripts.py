@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import get_args
+from typing import Any
 
-from roost.store.keys import DISCOVERY, Key, Keys, SdPart
-from roost.store.scripts import Bound, Library
-
-LUA = files("roost.discovery") / "lua"
+from roost.store.keys import Keys
+from roost.store.keys.discovery import discovery_keys
+from roost.store.scripts import Library, ScopedScript
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +122,24 @@ class DiscoveryScripts:
     """Every script of discovery; what each does is said in its Lua file."""
 
     def __init__(self, library: Library, keys: Keys) -> None:
-        sd: dict[str, Key] = {part: keys.sd(part) for part in get_args(SdPart)}
-        sd |= {"feed": keys.feed(DISCOVERY), "bell": keys.bell(DISCOVERY)}
-        self.register: Bound[Registered | Taken | Removed | Fenced] = Bound(
-            library.script("register", Registered, Taken, Removed, Fenced, folder=LUA), sd
+        sd = discovery_keys(keys)
+
+        def script(name: str, *answers: type[Any]) -> ScopedScript[Any]:
+            return ScopedScript(library.script("discovery", name, *answers), sd)
+
+        self.register: ScopedScript[Registered | Taken | Removed | Fenced] = script(
+            "register", Registered, Taken, Removed, Fenced
         )
-        self.heartbeat: Bound[Ok | Drain | Unknown | Removed | Fenced] = Bound(
-            library.script("heartbeat", Ok, Drain, Unknown, Removed, Fenced, folder=LUA), sd
+        self.heartbeat: ScopedScript[Ok | Drain | Unknown | Removed | Fenced] = script(
+            "heartbeat", Ok, Drain, Unknown, Removed, Fenced
         )
-        self.remove: Bound[Left | Unknown | Fenced] = Bound(
-            library.script("remove", Left, Unknown, Fenced, folder=LUA), sd
-        )
-        self.sweep: Bound[Swept] = Bound(library.script("sweep", Swept, folder=LUA), sd)
-        self.bury: Bound[Buried | Alive] = Bound(library.script("bury", Buried, Alive, folder=LUA), sd)
-        self.override: Bound[Ordered | Unknown] = Bound(
-            library.script("override", Ordered, Unknown, folder=LUA), sd
-        )
-        self.snapshot: Bound[Snapshot] = Bound(library.script("snapshot", Snapshot, folder=LUA), sd)
-        self.get: Bound[Found | Gone | Unknown] = Bound(
-            library.script("get", Found, Gone, Unknown, folder=LUA), sd
-        )
-        self.vote: Bound[Voted] = Bound(library.script("vote", Voted, folder=LUA), sd)
-        self.repair: Bound[Repaired] = Bound(library.script("repair", Repaired, folder=LUA), sd)
-        self.repair_place: Bound[Repaired] = Bound(library.script("repair_place", Repaired, folder=LUA), sd)
-        self.forget: Bound[Forgotten] = Bound(library.script("forget", Forgotten, folder=LUA), sd)
+        self.remove: ScopedScript[Left | Unknown | Fenced] = script("remove", Left, Unknown, Fenced)
+        self.sweep: ScopedScript[Swept] = script("sweep", Swept)
+        self.bury: ScopedScript[Buried | Alive] = script("bury", Buried, Alive)
+        self.override: ScopedScript[Ordered | Unknown] = script("override", Ordered, Unknown)
+        self.snapshot: ScopedScript[Snapshot] = script("snapshot", Snapshot)
+        self.get: ScopedScript[Found | Gone | Unknown] = script("get", Found, Gone, Unknown)
+        self.vote: ScopedScript[Voted] = script("vote", Voted)
+        self.repair: ScopedScript[Repaired] = script("repair", Repaired)
+        self.repair_place: ScopedScript[Repaired] = script("repair_place", Repaired)
+        self.forget: ScopedScript[Forgotten] = script("forget", Forgotten)

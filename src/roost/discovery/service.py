@@ -24,7 +24,8 @@ from roost.discovery import model, rules
 from roost.discovery import scripts as answers
 from roost.discovery.health import Tally
 from roost.discovery.scripts import DiscoveryScripts
-from roost.store.keys import DISCOVERY
+from roost.store.keys.discovery import discovery_keys
+from roost.store.scopes import discovery
 from roost.store.store import Store
 
 BEATS_PER_TTL = 3
@@ -40,9 +41,9 @@ class Discovery:
     def __init__(self, store: Store, default_ttl_s: float = DEFAULT_TTL_S) -> None:
         self._default_ttl_s = default_ttl_s
         self.scripts = DiscoveryScripts(store.library, store.keys)
-        self.feed = store.feed(DISCOVERY)
+        self.feed = store.feed(discovery())
         self._store = store
-        self._services = store.keys.sd("services")
+        self._services = discovery_keys(store.keys)["services"]
 
     async def register(self, given: RegisterInput) -> Registered:
         """Give the instance a life; `InstanceRefused` says why not."""

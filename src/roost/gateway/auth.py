@@ -24,6 +24,7 @@ from roost.api.tokens import NewToken, Scope, Token, TokenInput
 from roost.core.errors import Forbidden, InvalidInput, NotAuthenticated, StartFailed
 from roost.gateway.errors import NotFound
 from roost.settings import Settings
+from roost.store.keys.tokens import TOKENS
 from roost.store.store import Store
 
 ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
@@ -48,7 +49,7 @@ class Tokens:
     def __init__(self, root_token: str, store: Store) -> None:
         self._root = (_digest(root_token), ALL_SCOPES)
         self._store = store
-        self._key = store.keys.tokens()
+        self._key = store.keys.plain(TOKENS)
         self._known: list[tuple[bytes, frozenset[str]]] = [self._root]
         self._read_at = -REFRESH_S
         self._reading = asyncio.Lock()

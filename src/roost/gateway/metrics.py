@@ -72,15 +72,17 @@ class GatewayCollector(Collector):
 
     def _scripts(self) -> Iterator[Metric]:
         latency = HistogramMetricFamily(
-            "redis_command_latency", "Seconds from a script's call to its reply", labels=["command"]
+            "redis_command_latency",
+            "Seconds from a script's call to its reply",
+            labels=["capability", "command"],
         )
         words = CounterMetricFamily(
-            "roost_script_replies", "Script calls by answer", labels=["script", "word"]
+            "roost_script_replies", "Script calls by answer", labels=["capability", "script", "word"]
         )
-        for name, script in self._platform.store.library.scripts.items():
-            _add(latency, [name], script.stats.latency)
+        for key, script in self._platform.store.library.scripts.items():
+            _add(latency, list(key), script.stats.latency)
             for word, count in script.stats.words.items():
-                words.add_metric([name, word], count)
+                words.add_metric([*key, word], count)
         yield latency
         yield words
 

@@ -33,7 +33,9 @@ from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
 from roost.settings import Loaded
-from roost.store.keys import DISCOVERY, Keys
+from roost.store.keys import Keys
+from roost.store.keys.discovery import discovery_keys
+from roost.store.scopes import discovery
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.worlds import Worlds
@@ -118,7 +120,7 @@ class StoreTransport(DiscoveryTransport):
 
     async def _sweep_if_nobody_does(self) -> None:
         """Where no gateway or manager runs, one of the clients makes time pass, by a short lease."""
-        lease = self._store.leader(DISCOVERY, "sweeper", ttl_ms=6000)
+        lease = self._store.leader(discovery(), "sweeper", job="sweep", ttl_ms=6000)
         reaper = Reaper(self._discovery, self._prober)
         seen: Any = None
         while True:
@@ -144,11 +146,11 @@ class StoreTransport(DiscoveryTransport):
 
     async def _looked_at(self) -> Any:
         """When the lease clock was last looked at, by the store's time."""
-        meta = self._store.keys.sd("meta")
+        meta = discovery_keys(self._store.keys)["meta"]
         return await self._store.call("HGET", meta, "looked_us", key=meta, idempotent=True)
 
     async def _look_interval_s(self) -> float:
-        leases = self._store.keys.sd("leases")
+        leases = discovery_keys(self._store.keys)["leases"]
         try:
             fleet = int(await self._store.call("ZCARD", leases, key=leases, idempotent=True))
         except StoreError:

@@ -98,10 +98,10 @@ def labelled(name: str, text: str, label: str, values: dict[str, int]) -> Metric
 
 def store_latency(store: Store) -> Metric:
     family = HistogramMetricFamily(
-        "redis_command_latency", "Seconds from a script's call to its reply", labels=["command"]
+        "redis_command_latency", "Seconds from a script's call to its reply", labels=["capability", "command"]
     )
-    for name, script in store.library.scripts.items():
-        family.add_metric([name], script.stats.latency.cumulative(), script.stats.latency.total)
+    for key, script in store.library.scripts.items():
+        family.add_metric(list(key), script.stats.latency.cumulative(), script.stats.latency.total)
     return family
 
 

@@ -3,6 +3,8 @@
     #!lua [flags=no-writes]
     -- Purpose in a sentence, then whatever a reader must know.
     --
+    -- KEYS @discovery
+    --   index leases records     names that `store/keys/discovery.py` explains, and feed, bell of every scope
     -- KEYS
     --   name     type    meaning
     --   many...  type    the rest of KEYS, zero or more; last line only
@@ -17,7 +19,11 @@
     -- @include function_file
 
 `idempotent`: carrying it out twice does what once does, so a lost reply is retried. `bulk`: its reply
-may exceed 256 KB, so it goes over the second connection. Both headings KEYS and ARGV may be missing.
+may exceed 256 KB, so it goes over the second connection. Every heading but REPLY may be missing.
+
+A script finds what it was given by name: `keys.index`, `args.id`. The loader writes the two tables above the
+script; an `int` is a number there, everything else a string, `many...` a list. Functions that touch keys take
+`keys` as their first parameter.
 """
 
 from __future__ import annotations
@@ -26,6 +32,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
+
+from roost.store.keys import SCOPE, group_of
 
 FLAGS = frozenset({"idempotent", "bulk"})
 KEY_TYPES = frozenset({"string", "hash", "set", "zset", "stream", "list", "channel"})
@@ -36,8 +44,20 @@ _SHEBANG = re.compile(r"#!lua(?: flags=(?P<flags>[a-z,-]+))?")
 _PARAMETER = re.compile(
     r"--   (?P<name>[a-z][a-z0-9_]*)(?P<form>\.\.\.|\*)? +(?P<type>\S+)(?: +(?P<meaning>\S.*))?"
 )
+_GROUP = re.compile(r"KEYS @(?P<group>[a-z]+)")
 _REPLY = re.compile(r"--   (?P<word>[A-Z][A-Z_]*)(?P<fields>(?: [a-z_]+:\S+)*)(?: {2,}(?P<meaning>\S.*))?")
 _INCLUDE = re.compile(r"-- @include ([a-z0-9_]+)")
+
+
+_REST = """\
+local function rest(array, from)
+  local list = {}
+  for at = from, #array do
+    list[at - from + 1] = array[at]
+  end
+  return list
+end"""
+"""Not `unpack`, which takes no more than some thousand values."""
 
 
 class ContractError(Exception):
@@ -93,7 +113,7 @@ def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
     sections = _sections(name, header)
     includes = tuple(_INCLUDE.findall(body))
     functions = _expand(name, includes, folders)
-    keys = _parameters(name, sections["KEYS"], KEY_TYPES)
+    keys = (*_named_keys(name, sections["NAMED"]), *_parameters(name, sections["KEYS"], KEY_TYPES))
     args = _parameters(name, sections["ARGV"], ARG_TYPES)
     replies = _replies(name, sections["REPLY"])
     _check_unique(name, [p.name for p in (*keys, *args)])
@@ -108,7 +128,8 @@ def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
         writes=shebang["flags"] != "no-writes",
         includes=includes,
         body=body,
-        source="\n".join([lines[0], *functions, _INCLUDE.sub("", body).strip()]) + "\n",
+        source="\n".join([lines[0], *functions, *_tables(keys, args, body), _INCLUDE.sub("", body).strip()])
+        + "\n",
     )
 
 
@@ -122,15 +143,26 @@ def _leading_comments(lines: list[str]) -> list[str]:
 
 
 def _sections(name: str, header: list[str]) -> dict[str, list[str]]:
-    sections: dict[str, list[str]] = {"PURPOSE": [], "KEYS": [], "ARGV": [], "REPLY": [], "FLAGS": []}
-    current = "PURPOSE"
+    sections: dict[str, list[str]] = {
+        "PURPOSE": [],
+        "NAMED": [],
+        "KEYS": [],
+        "ARGV": [],
+        "REPLY": [],
+        "FLAGS": [],
+    }
+    current, group = "PURPOSE", ""
     for line in header:
         text = line.removeprefix("--").strip()
         word = text.partition(" ")[0]
         if word == "FLAGS":
             sections["FLAGS"] = text.split()[1:]
+        elif found := _GROUP.fullmatch(text):
+            current, group = "NAMED", found["group"]
         elif text in sections:
             current = text
+        elif current == "NAMED":
+            sections[current] += [f"{group}.{word}" for word in text.split()]
         elif current == "PURPOSE":
             sections[current].append(text)
         elif text:
@@ -153,6 +185,37 @@ def _parameters(name: str, lines: list[str], types: frozenset[str]) -> tuple[Par
             Parameter(found["name"], found["type"], found["meaning"] or "", form == "...", form == "*")
         )
     return tuple(parameters)
+
+
+def _named_keys(name: str, words: list[str]) -> list[Parameter]:
+    """The keys of a group, by the names that its capability declares."""
+    parameters: list[Parameter] = []
+    for word in words:
+        group, _, key = word.partition(".")
+        try:
+            family = group_of(group).family(key) or SCOPE.family(key)
+        except ImportError:
+            raise ContractError(f"{name}: there is no group of keys @{group}") from None
+        if family is None:
+            raise ContractError(f"{name}: store/keys/{group}.py declares no key {key!r}")
+        parameters.append(Parameter(key, family.type, family.meaning, prefix=family.is_prefix))
+    return parameters
+
+
+def _tables(keys: tuple[Parameter, ...], args: tuple[Parameter, ...], body: str) -> list[str]:
+    """What came in, by name, for a script that asks for it so."""
+    tables = []
+    for table, array, parameters in (("keys", "KEYS", keys), ("args", "ARGV", args)):
+        if parameters and re.search(rf"\b{table}\b", body):
+            entries = (f"{p.name} = {_value(p, array, at)}" for at, p in enumerate(parameters, start=1))
+            tables.append(f"local {table} = {{ {', '.join(entries)} }}")
+    return [_REST, *tables] if tables and any(p.many for p in (*keys, *args)) else tables
+
+
+def _value(parameter: Parameter, array: str, at: int) -> str:
+    if parameter.many:
+        return f"rest({array}, {at})"
+    return f"tonumber({array}[{at}])" if parameter.type == "int" else f"{array}[{at}]"
 
 
 def _replies(name: str, lines: list[str]) -> tuple[Reply, ...]:

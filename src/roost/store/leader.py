@@ -61,8 +61,10 @@ class LeaderLease:
                 f"a leader lease of {ttl_ms} ms is too short, at least {MIN_TTL_MS} are needed"
             )
         self.holder = f"{name}-{secrets.token_hex(6)}"
-        self._campaign: Script[Leading | Held] = library.script("leader_campaign", Leading, Held)
-        self._resign: Script[Resigned | NotLeading] = library.script("leader_resign", Resigned, NotLeading)
+        self._campaign: Script[Leading | Held] = library.script("store", "leader_campaign", Leading, Held)
+        self._resign: Script[Resigned | NotLeading] = library.script(
+            "store", "leader_resign", Resigned, NotLeading
+        )
         self._key = key
         self._ttl_ms = ttl_ms
         self._clock = clock or SystemClock()

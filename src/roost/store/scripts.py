@@ -1,6 +1,6 @@
 """Calling the store's programs by name, with typed answers.
 
-    campaign: Script[Leading | Held] = library.script("leader_campaign", Leading, Held)
+    campaign: Script[Leading | Held] = library.script("store", "leader_campaign", Leading, Held)
     match await campaign(leader=key, holder="m-1", epoch="", ttl_ms=10_000, max_step_ms=2000):
         case Leading(epoch): ...
 
@@ -113,7 +113,7 @@ class Script(Generic[Answer]):
         return {"now": "", **named}
 
 
-class Bound(Generic[Answer]):
+class ScopedScript(Generic[Answer]):
     """A script with the keys of its scope already in place."""
 
     def __init__(self, script: Script[Answer], keys: Mapping[str, bytes]) -> None:
@@ -132,17 +132,22 @@ class Library:
     def __init__(self, topology: Topology, options: LinkOptions) -> None:
         self._topology = topology
         self._options = options
-        self.scripts: dict[str, Script[Any]] = {}
+        self.scripts: dict[tuple[str, str], Script[Any]] = {}
+        """By capability and name: two capabilities may both have a `status`."""
 
-    def script(self, name: str, *answers: type[Answer], folder: Traversable = SHARED) -> Script[Answer]:
-        """Load `<folder>/<name>.lua`; `answers` are its reply words as classes."""
-        if name not in self.scripts:
+    def script(
+        self, capability: str, name: str, *answers: type[Answer], folder: Traversable | None = None
+    ) -> Script[Answer]:
+        """Load `roost/<capability>/lua/<name>.lua`; `answers` are its reply words as classes."""
+        key = (capability, name)
+        if key not in self.scripts:
+            folder = folder or files(f"roost.{capability}") / "lua"
             text = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
             contract = parse_script(name, text, folder, SHARED)
-            self.scripts[name] = Script(contract, answers, self._topology, self._options)
-        elif set(answers) != set(self.scripts[name].answers):
+            self.scripts[key] = Script(contract, answers, self._topology, self._options)
+        elif set(answers) != set(self.scripts[key].answers):
             raise ContractError(f"{name}: it was loaded with other answer classes")
-        return self.scripts[name]
+        return self.scripts[key]
 
 
 class _Builder:

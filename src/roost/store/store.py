@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from roost.core.errors import DataFolderInUse, FormatMismatch, StartFailed, StoreRefused, StoreUnavailable
-from roost.core.ids import Scope
 from roost.store.call import Call, pack
 from roost.store.connection import Access
 from roost.store.feed import Feed
+from roost.store.keys import FORMAT as FORMAT_KEY
 from roost.store.keys import Keys
 from roost.store.leader import LeaderLease
 from roost.store.link import Link, LinkOptions
 from roost.store.pubsub import Doorbells
+from roost.store.scopes import Scope
 from roost.store.scripts import Library
 from roost.store.topology import Topology
 from roost.store.topology.cluster import Cluster
@@ -25,7 +26,7 @@ from roost.store.topology.sentinel import Sentinel
 from roost.store.topology.standalone import Standalone
 from roost.store.url import Address, Credentials, StoreUrl
 
-FORMAT = 1
+FORMAT = 2
 """Number of the data format that this code reads and writes."""
 
 
@@ -106,9 +107,9 @@ class Store:
             self._feeds[scope] = Feed(self, self.keys.feed(scope), self.keys.bell(scope))
         return self._feeds[scope]
 
-    def leader(self, scope: Scope, name: str, ttl_ms: int = 10_000) -> LeaderLease:
-        """A candidate for the leadership of a scope."""
-        return LeaderLease(self.library, self.keys.leader(scope), name, ttl_ms)
+    def leader(self, scope: Scope, name: str, *, job: str = "", ttl_ms: int = 10_000) -> LeaderLease:
+        """A candidate for the leadership of a scope, or of one job in it."""
+        return LeaderLease(self.library, self.keys.leader(scope, job), name, ttl_ms)
 
     def links(self) -> list[Link]:
         return self.topology.links()
@@ -147,14 +148,15 @@ class Store:
 
     async def check_format(self) -> None:
         """Mark an empty store with our format number; refuse one that holds another."""
-        key = self.keys.format()
+        key = self.keys.plain(FORMAT_KEY)
         await self.call("SET", key, FORMAT, "NX", key=key, idempotent=True)
         found = await self.call("GET", key, key=key, idempotent=True)
         if found != str(FORMAT).encode():
             raise FormatMismatch(
                 f"the store holds data of format {(found or b'?')[:20].decode(errors='replace')}, "
                 f"this version reads format {FORMAT}",
-                hint="run the version that wrote it, use another ROOST_NAMESPACE, or an empty store",
+                hint="use an empty store or another ROOST_NAMESPACE (servers register again by themselves, "
+                "receipts bring places back), or run the version that wrote it",
             )
 
     async def close(self) -> None:

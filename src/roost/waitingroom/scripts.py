@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.resources import files
-from typing import get_args
+from typing import Any
 
-from roost.core.ids import Scope
-from roost.store.keys import Key, Keys, QueuePart
-from roost.store.scripts import Bound, Library
-
-LUA = files("roost.waitingroom") / "lua"
+from roost.store.keys import Keys
+from roost.store.keys.waitingroom import world_keys
+from roost.store.scopes import Scope
+from roost.store.scripts import Library, ScopedScript
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,32 +207,21 @@ class WorldScripts:
     """Every script on one world; what each does is said in its Lua file."""
 
     def __init__(self, library: Library, keys: Keys, world: Scope) -> None:
-        of: dict[str, Key] = {part: keys.queue(world, part) for part in get_args(QueuePart)}
-        of |= {"feed": keys.feed(world), "bell": keys.bell(world)}
+        of = world_keys(keys, world)
 
-        self.enter: Bound[Entered] = Bound(
-            library.script("enter", Waiting, Offered, Inside, Limited, Closed, Full, folder=LUA), of
+        def script(name: str, *answers: type[Any]) -> ScopedScript[Any]:
+            return ScopedScript(library.script("waitingroom", name, *answers), of)
+
+        self.enter: ScopedScript[Entered] = script("enter", Waiting, Offered, Inside, Limited, Closed, Full)
+        self.status: ScopedScript[Statuses] = script("status", Statuses)
+        self.touch: ScopedScript[Touched] = script("touch", Touched)
+        self.leave: ScopedScript[Left | Nobody | Inside] = script("leave", Left, Nobody, Inside)
+        self.admit: ScopedScript[Ticked | Deposed] = script("admit", Ticked, Deposed)
+        self.consume: ScopedScript[Consumed] = script(
+            "consume", Admitted, Used, Expired, Unknown, ServerFull, ServerUnknown
         )
-        self.status: Bound[Statuses] = Bound(library.script("status", Statuses, folder=LUA), of)
-        self.touch: Bound[Touched] = Bound(library.script("touch", Touched, folder=LUA), of)
-        self.leave: Bound[Left | Nobody | Inside] = Bound(
-            library.script("leave", Left, Nobody, Inside, folder=LUA), of
-        )
-        self.admit: Bound[Ticked | Deposed] = Bound(library.script("admit", Ticked, Deposed, folder=LUA), of)
-        self.consume: Bound[Consumed] = Bound(
-            library.script(
-                "consume", Admitted, Used, Expired, Unknown, ServerFull, ServerUnknown, folder=LUA
-            ),
-            of,
-        )
-        self.release: Bound[Released | NotInside] = Bound(
-            library.script("release", Released, NotInside, folder=LUA), of
-        )
-        self.report: Bound[Reported | Stale | Fenced] = Bound(
-            library.script("report", Reported, Stale, Fenced, folder=LUA), of
-        )
-        self.drop: Bound[Dropped] = Bound(library.script("drop", Dropped, folder=LUA), of)
-        self.mode: Bound[Governed | Conflict] = Bound(
-            library.script("mode", Governed, Conflict, folder=LUA), of
-        )
-        self.board: Bound[Board] = Bound(library.script("board", Board, folder=LUA), of)
+        self.release: ScopedScript[Released | NotInside] = script("release", Released, NotInside)
+        self.report: ScopedScript[Reported | Stale | Fenced] = script("report", Reported, Stale, Fenced)
+        self.drop: ScopedScript[Dropped] = script("drop", Dropped)
+        self.mode: ScopedScript[Governed | Conflict] = script("mode", Governed, Conflict)
+        self.board: ScopedScript[Board] = script("board", Board)

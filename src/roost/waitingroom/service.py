@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from roost.core.errors import InvalidInput
-from roost.core.ids import Scope, check_id, check_name
+from roost.core.ids import check_id, check_name
 from roost.core.passes import BASE, Receipt
+from roost.store.scopes import world as world_scope
 from roost.store.store import Store
 from roost.waitingroom.board import BoardCache, WorldBoard
 from roost.waitingroom.rules import Policy, line_of
@@ -57,7 +58,7 @@ class WaitingRoom:
 
     def __init__(self, store: Store, world: str, policy: Policy) -> None:
         self.world = world
-        self.scope = Scope(world)
+        self.scope = world_scope(world)
         self.policy = policy
         self.scripts = WorldScripts(store.library, store.keys, self.scope)
         self.feed = store.feed(self.scope)

@@ -33,8 +33,9 @@ from roost.discovery.scripts import (
     Voted,
 )
 from roost.discovery.service import CHECKER_TTL_MS
+from roost.store import scopes
 from roost.store.feed import parse_entry
-from roost.store.keys import DISCOVERY, SdPart
+from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
 
 T0 = 1_700_000_000_000_000
@@ -165,11 +166,11 @@ class Fleet:
         return await self.scripts.snapshot(wanted_type=type, wanted_group=group)
 
     async def kept_beat(self, id: str = "a", place: str = "game:eu") -> KeptBeat:  # noqa: A002
-        key = self.store.keys.sd("beats") + place.encode()
+        key = discovery_keys(self.store.keys)["beats"] + place.encode()
         return msgspec.json.decode(await self.store.call("HGET", key, id, key=key), type=KeptBeat)
 
     async def feed(self) -> list[Entry]:
-        key = self.store.keys.feed(DISCOVERY)
+        key = self.store.keys.feed(scopes.discovery())
         return [parse_entry(raw) for raw in await self.store.call("XRANGE", key, "-", "+", key=key)]
 
     async def told(self) -> list[tuple[str, str, str]]:
@@ -178,13 +179,13 @@ class Fleet:
 
     async def history(self, id: str = "a") -> list[tuple[str, str]]:  # noqa: A002
         """The history as (event, status), oldest first."""
-        key = self.store.keys.sd("history") + id.encode()
+        key = discovery_keys(self.store.keys)["history"] + id.encode()
         lines = [line.decode().split("\t") for line in await self.store.call("LRANGE", key, 0, -1, key=key)]
         return [(line[1], line[3]) for line in lines]
 
-    async def damage(self, command: str, part: SdPart, *args: str | int, place: str = "") -> None:
+    async def damage(self, command: str, part: str, *args: str | int, place: str = "") -> None:
         """What a person with a Redis prompt might do."""
-        key = self.store.keys.sd(part) + place.encode()
+        key = discovery_keys(self.store.keys)[part] + place.encode()
         await self.store.call(command, key, *args, key=key)
 
 
@@ -215,10 +216,10 @@ class State:
 
 async def read_state(store: Store) -> State:
     keys = store.keys
-    feed = keys.feed(DISCOVERY)
+    feed = keys.feed(scopes.discovery())
 
-    def ask(command: str, part: SdPart, *more: str | int) -> asyncio.Future[Any]:
-        return store.call(command, keys.sd(part), *more, key=keys.sd(part))
+    def ask(command: str, part: str, *more: str | int) -> asyncio.Future[Any]:
+        return store.call(command, discovery_keys(keys)[part], *more, key=discovery_keys(keys)[part])
 
     index, leases, names, gone, services, entries = await asyncio.gather(
         ask("HGETALL", "index"),
@@ -287,14 +288,14 @@ def _indexed(packed: str) -> Indexed:
     return Indexed(place, int(life), name, int(ttl_ms), int(capacity))
 
 
-async def _found(store: Store, part: SdPart) -> dict[str, bytes]:
+async def _found(store: Store, part: str) -> dict[str, bytes]:
     """What follows the prefix → the whole key."""
-    prefix = store.keys.sd(part)
+    prefix = discovery_keys(store.keys)[part]
     found = await store.call("KEYS", prefix + b"*", key=prefix)
     return {key.removeprefix(prefix).decode(): key for key in found}
 
 
-async def _hashes(store: Store, part: SdPart, kind: type[Any]) -> dict[str, dict[str, Any]]:
+async def _hashes(store: Store, part: str, kind: type[Any]) -> dict[str, dict[str, Any]]:
     found = await _found(store, part)
     flat = await asyncio.gather(*(store.call("HGETALL", key, key=key) for key in found.values()))
     return {

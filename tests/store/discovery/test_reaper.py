@@ -13,6 +13,7 @@ from roost.discovery import reaper as reaper_module
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
+from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
 from roost.testing import RunningServer, free_port
 from tests.store.discovery.fleet import invariants
@@ -39,7 +40,7 @@ async def register(discovery: Discovery, port: int | None, id_: str = "a") -> st
 
 
 async def lease_time_passes(store: Store, seconds: int) -> None:
-    meta = store.keys.sd("meta")
+    meta = discovery_keys(store.keys)["meta"]
     await store.call("HINCRBY", meta, "clock_ms", seconds * 1000, key=meta)
 
 
@@ -228,8 +229,8 @@ async def test_damaged_data_is_mended_and_said(
 ) -> None:
     for n in range(5):
         await register(discovery, None, f"i{n}")
-    await store.call("ZREM", store.keys.sd("leases"), "i0")
-    await store.call("HDEL", store.keys.sd("index"), "i1")
+    await store.call("ZREM", discovery_keys(store.keys)["leases"], "i0")
+    await store.call("HDEL", discovery_keys(store.keys)["index"], "i1")
     assert await reaper.repair() == 2
     assert "the index of discovery was damaged and is mended" in caplog.text
     await invariants(store)

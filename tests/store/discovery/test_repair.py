@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pytest
 
 from roost.discovery.scripts import Forgotten, Repaired
-from roost.store.keys import SdPart
 from tests.store.discovery.fleet import SECOND, Fleet, invariants, read_state
 
 HOUR_MS = 3_600_000
@@ -17,7 +16,7 @@ BEAT = '{"suspect":0,"status":"ready","load":0,"told":0,"beatMs":1,"life":1,"per
 
 class Damage(NamedTuple):
     command: str
-    part: SdPart
+    part: str
     args: tuple[str | int, ...]
     place: str = ""
 

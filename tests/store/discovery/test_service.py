@@ -21,7 +21,7 @@ from roost.core.errors import (
 )
 from roost.core.events import Mark
 from roost.discovery.service import Discovery
-from roost.store.keys import DISCOVERY
+from roost.store import scopes
 from roost.store.store import Store
 from roost.testing import RunningServer
 from tests.store.discovery.fleet import invariants
@@ -303,7 +303,7 @@ async def test_g1_a_mark_whose_news_were_trimmed_gives_a_snapshot(discovery: Dis
     mark = await discovery.feed.head()
     for id_ in "bcde":
         await discovery.register(given(id_))
-    feed = store.keys.feed(DISCOVERY)
+    feed = store.keys.feed(scopes.discovery())
     await store.call("XTRIM", feed, "MAXLEN", 2, key=feed)
 
     async with watching(discovery, after=mark) as watcher:
@@ -320,7 +320,7 @@ async def test_g1_a_watcher_of_a_deleted_feed_gets_a_new_snapshot_and_goes_on(
         await discovery.register(given("b"))
         await watcher.has("snapshot", "added b")
 
-        await store.call("DEL", store.keys.feed(DISCOVERY))
+        await store.call("DEL", store.keys.feed(scopes.discovery()))
         await discovery.register(given("c"))
 
         await eventually(lambda: watcher.words.count("snapshot") == 2, "the second snapshot")
@@ -338,7 +338,7 @@ async def test_g1_a_wiped_store_gives_an_empty_snapshot(discovery: Discovery, st
         await discovery.register(given("b"))
         await watcher.has("snapshot", "added b")
         await store.call("FLUSHALL")
-        bell = store.keys.bell(DISCOVERY)
+        bell = store.keys.bell(scopes.discovery())
         await store.call("SPUBLISH", bell, "", key=bell)
         await watcher.has("snapshot", "added b", "snapshot")
         assert watcher.seen[2].instances == []

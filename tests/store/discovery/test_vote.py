@@ -14,6 +14,7 @@ from roost.discovery.health import HealthChecker
 from roost.discovery.probes import Prober
 from roost.discovery.scripts import Alive, Ok, Registered, Voted
 from roost.discovery.service import CHECKER_TTL_MS, Discovery
+from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import RunningServer
@@ -184,7 +185,7 @@ async def test_the_last_one_that_leaves_changes_nothing(fleet: Fleet) -> None:
 
 
 async def test_a_checker_counts_while_it_runs(store: Store) -> None:
-    discovery, key = Discovery(store), store.keys.sd("checkers")
+    discovery, key = Discovery(store), discovery_keys(store.keys)["checkers"]
     checker = HealthChecker(discovery, Prober(allow_local=True), ballot=discovery)
 
     async def counts() -> bool:
@@ -326,7 +327,7 @@ async def test_nothing_is_kept_of_who_ended(fleet: Fleet) -> None:
     await fleet.vote("x", ("a", life))
     await fleet.remove("a")
     await fleet.vote("x", ("a", life))
-    ill = fleet.store.keys.sd("ill")
+    ill = discovery_keys(fleet.store.keys)["ill"]
     assert await fleet.store.call("HGETALL", ill, key=ill) == []
     assert (await invariants(fleet.store)).index == {}
 

@@ -14,9 +14,5 @@
 -- @include now_us
 -- @include feed_append
 
-local feed, bell = KEYS[1], KEYS[2]
-local what, keep = ARGV[1], tonumber(ARGV[2])
-local now = now_us(ARGV[3])
-
-local rev, at = feed_append(feed, bell, what, now, keep, { 'what', what })
+local rev, at = feed_append(keys, args.what, now_us(args.now), args.keep, { 'what', args.what })
 return { 'WRITTEN', rev, at }

@@ -6,5 +6,4 @@
 -- REPLY
 --   NOW value:int  after it was increased
 
-local counter = KEYS[1]
-return { 'NOW', redis.call('INCR', counter) }
+return { 'NOW', redis.call('INCR', keys.counter) }

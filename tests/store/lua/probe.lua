@@ -15,22 +15,16 @@
 --   NOTHING                                                                             no fields
 -- FLAGS idempotent
 
-local one = KEYS[1]
-local word, number, blob = ARGV[1], ARGV[2], ARGV[3]
-local more = {}
-for n = 4, #ARGV do
-  more[#more + 1] = ARGV[n]
-end
-
+local word, more = args.word, args.more
 if word == 'echo' then
   local numbers = {}
   for n, text in ipairs(more) do
     numbers[n] = #text
   end
-  return { 'ECHO', tonumber(number), word, blob, numbers, more, more }
+  return { 'ECHO', args.number, word, args.blob, numbers, more, more }
 end
 if word == 'count' then
-  return { 'COUNTED', #KEYS, #ARGV }
+  return { 'COUNTED', 1 + #keys.rest, 3 + #more }
 end
-redis.call('EXISTS', one)
+redis.call('EXISTS', keys.one)
 return { 'NOTHING' }

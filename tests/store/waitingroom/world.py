@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.core.events import Entry
-from roost.core.ids import Scope
 from roost.core.lease import MAX_STEP_MS
+from roost.store import scopes
 from roost.store.feed import parse_entry
-from roost.store.keys import Key, QueuePart
+from roost.store.keys import Key
+from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
 from roost.waitingroom.scripts import (
     Admitted,
@@ -59,7 +60,7 @@ class World:
         self, store: Store, name: str = "main", weights: Mapping[str, int] | None = None, **policy: int
     ) -> None:
         self.store = store
-        self.scope = Scope(name)
+        self.scope = scopes.world(name)
         self.scripts = WorldScripts(store.library, store.keys, self.scope)
         self.weights = dict(weights or {"": 1})
         self.now = T0
@@ -278,7 +279,7 @@ class World:
     async def person(self, user: str) -> dict[str, str]:
         return await self._hash(Key(self.key("people") + user.encode()))
 
-    async def line_of(self, part: QueuePart = "waiting", line: str = "") -> list[str]:
+    async def line_of(self, part: str = "waiting", line: str = "") -> list[str]:
         key = self.key(part) + line.encode()
         return [user.decode() for user in await self.store.call("ZRANGE", key, 0, -1, key=key)]
 
@@ -306,7 +307,7 @@ class World:
 
     async def wiped(self) -> None:
         """Everything is lost; only the receipts in people's hands remain."""
-        found = await self.store.call("KEYS", b"*{" + self.scope.encode() + b"}*", key=self.key("world"))
+        found = await self.store.call("KEYS", b"*{" + self.scope.tag.encode() + b"}*", key=self.key("world"))
         for key in found:
             await self.store.call("DEL", key, key=key)
 
@@ -314,8 +315,8 @@ class World:
         self._tids += 1
         return f"t{self._tids}"
 
-    def key(self, part: QueuePart) -> Key:
-        return self.store.keys.queue(self.scope, part)
+    def key(self, part: str) -> Key:
+        return world_keys(self.store.keys, self.scope)[part]
 
     async def _hash(self, key: Key) -> dict[str, str]:
         return _pairs(await self.store.call("HGETALL", key, key=key))
@@ -369,12 +370,12 @@ class State:
 async def read_state(world: World) -> State:
     store, lines = world.store, list(world.weights)
 
-    async def scores(part: QueuePart, line: str = "") -> dict[str, int]:
+    async def scores(part: str, line: str = "") -> dict[str, int]:
         key = world.key(part) + line.encode()
         found = await store.call("ZRANGE", key, 0, -1, "WITHSCORES", key=key)
         return {user: int(score) for user, score in _pairs(found).items()}
 
-    async def found(part: QueuePart) -> dict[str, bytes]:
+    async def found(part: str) -> dict[str, bytes]:
         prefix = world.key(part)
         return {
             key.removeprefix(prefix).decode(): key

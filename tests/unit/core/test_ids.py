@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.errors import InvalidId
-from roost.core.ids import MAX_ID_BYTES, check_id, check_name, check_scope, new_ulid
+from roost.core.ids import MAX_ID_BYTES, check_id, check_name, new_ulid
+from roost.store import scopes
 from roost.store.keys import Keys
 from roost.store.topology.cluster import slot_of
 
@@ -58,7 +59,7 @@ def test_a_name_is_an_id_without_colons() -> None:
 @given(st.text(min_size=1, max_size=80))
 def test_whatever_passes_as_a_scope_keeps_its_keys_in_one_slot(text: str) -> None:
     try:
-        scope = check_scope(text)
+        scope = scopes.world(text)
     except InvalidId:
         return
     keys = Keys("space")

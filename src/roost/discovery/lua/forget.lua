@@ -3,9 +3,8 @@
 --
 -- With the tombstone goes an order that was kept under the instance id: nobody can come back to it.
 --
--- KEYS
---   gone       hash    id → tombstone
---   overrides  hash    type:serverId or id → what the operator ordered
+-- KEYS @discovery
+--   gone overrides
 -- ARGV
 --   cursor   string  where the last part ended; 0 at first
 --   count    int     bound: about how many are looked at
@@ -17,17 +16,16 @@
 
 -- @include now_us
 
-local gone, overrides = KEYS[1], KEYS[2]
-local cursor, count, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local now = now_us(ARGV[4])
+local cursor, count, keep_ms = args.cursor, args.count, args.keep_ms
+local now = now_us(args.now)
 
 local forgotten = 0
-local part = redis.call('HSCAN', gone, cursor, 'COUNT', count)
+local part = redis.call('HSCAN', keys.gone, cursor, 'COUNT', count)
 for at = 1, #part[2], 2 do
   local at_ms = string.match(part[2][at + 1], '^[^\t]+\t%d+\t(%d+)')
   if not at_ms or now / 1000 - at_ms > keep_ms then
-    forgotten = forgotten + redis.call('HDEL', gone, part[2][at])
-    redis.call('HDEL', overrides, part[2][at])
+    forgotten = forgotten + redis.call('HDEL', keys.gone, part[2][at])
+    redis.call('HDEL', keys.overrides, part[2][at])
   end
 end
 return { 'FORGOTTEN', part[1], forgotten }

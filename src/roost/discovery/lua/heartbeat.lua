@@ -5,17 +5,8 @@
 -- capacity since it was last told. A beat whose main loop has not turned for half the lease does not
 -- renew: a hung server must not look alive. A beat ends silence, not what the checkers found.
 --
--- KEYS
---   meta         hash     lease clock
---   index        hash     id → place, life, nonce, name, ttl, capacity
---   leases       zset     id → lease time at which its silence makes it suspect, or, if it is, dead
---   gone         hash     id → tombstone
---   overrides    hash     type:serverId or id → what the operator ordered
---   feed         stream   every change of discovery
---   bell         channel  rings when the feed has grown
---   records*     hash     per place: id → record
---   beats*       hash     per place: id → last beat
---   history*     list     per id: what happened to it
+-- KEYS @discovery
+--   meta index leases gone overrides feed bell records beats history
 -- ARGV
 --   id           string   instance id
 --   life         string   the life it has; empty where only the id is known
@@ -38,16 +29,13 @@
 -- @include instance_tell
 -- @include instance_suspect
 
-local meta, index, leases, gone = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local overrides, feed, bell = KEYS[5], KEYS[6], KEYS[7]
-local records, beats, history = KEYS[8], KEYS[9], KEYS[10]
-local id, life, status, load, performance = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local tick_age_ms, now = tonumber(ARGV[6]), now_us(ARGV[7])
+local id, life, status, load, performance = args.id, args.life, args.status, args.load, args.performance
+local tick_age_ms, now = args.tick_age_ms, now_us(args.now)
 
-local entry = instance_entry(index, id)
-local was = entry and redis.call('HGET', beats .. entry.place, id)
+local entry = instance_entry(keys, id)
+local was = entry and redis.call('HGET', keys.beats .. entry.place, id)
 if not entry then
-  local cause, ended = string.match(redis.call('HGET', gone, id) or '', '^([^\t]+)\t(%d+)')
+  local cause, ended = string.match(redis.call('HGET', keys.gone, id) or '', '^([^\t]+)\t(%d+)')
   if cause and cause ~= 'no-response' and (life == '' or tonumber(life) <= tonumber(ended)) then
     return { 'REMOVED', cause }
   end
@@ -64,23 +52,22 @@ if not was then
 end
 
 if tick_age_ms * 2 > entry.ttl_ms then
-  local silent_now, is_news = instance_suspect(leases, beats, id, entry)
+  local silent_now, is_news = instance_suspect(keys, id, entry)
   if silent_now then
-    instance_note(history, now, id, 'changed', entry.life, 'suspect')
+    instance_note(keys, now, id, 'changed', entry.life, 'suspect')
   end
   if is_news then
-    instance_tell(feed, bell, overrides, now, id, entry, 'changed', 'suspect',
-      redis.call('HGET', records .. entry.place, id) or '', redis.call('HGET', beats .. entry.place, id) or '')
+    instance_tell(keys, now, id, entry, 'changed', 'suspect', redis.call('HGET', keys.records .. entry.place, id) or '', redis.call('HGET', keys.beats .. entry.place, id) or '')
   end
 else
-  local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
+  local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
   local suspect, was_status, was_load, told =
     string.match(was, '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+)')
   local still = suspect - suspect % 2
   if still ~= tonumber(suspect) then
-    redis.call('ZREM', leases, id)
+    redis.call('ZREM', keys.leases, id)
   end
-  redis.call('ZADD', leases, 'GT', clock + entry.ttl_ms / 2, id)
+  redis.call('ZADD', keys.leases, 'GT', clock + entry.ttl_ms / 2, id)
   status = status ~= '' and status or was_status
   load = load ~= '' and load or was_load
   performance = performance ~= '' and performance or string.match(was, '"performance":(.+)}$')
@@ -91,17 +78,16 @@ else
   local beat = '{"suspect":' .. still .. ',"status":"' .. status .. '","load":' .. load .. ',"told":' .. (news and load or told)
     .. ',"beatMs":' .. string.format('%.0f', math.floor(now / 1000)) .. ',"life":' .. entry.life
     .. ',"performance":' .. performance .. '}'
-  redis.call('HSET', beats .. entry.place, id, beat)
+  redis.call('HSET', keys.beats .. entry.place, id, beat)
   if turned then
-    instance_note(history, now, id, 'changed', entry.life, seen)
+    instance_note(keys, now, id, 'changed', entry.life, seen)
   end
   if news then
-    instance_tell(feed, bell, overrides, now, id, entry, 'changed', seen,
-      redis.call('HGET', records .. entry.place, id) or '', beat)
+    instance_tell(keys, now, id, entry, 'changed', seen, redis.call('HGET', keys.records .. entry.place, id) or '', beat)
   end
 end
 
-local order = redis.call('HGET', overrides, entry.name ~= '' and entry.name or id)
+local order = redis.call('HGET', keys.overrides, entry.name ~= '' and entry.name or id)
 if order and string.find(order, '"drain":true', 1, true) then
   return { 'DRAIN' }
 end

@@ -1,6 +1,6 @@
 -- Where the instance `id` lives and under which life, read from the hash `index`; nil if nowhere.
-local function instance_entry(index, id)
-  local packed = redis.call('HGET', index, id)
+local function instance_entry(keys, id)
+  local packed = redis.call('HGET', keys.index, id)
   if not packed then
     return nil
   end

@@ -1,12 +1,8 @@
 #!lua flags=no-writes
 -- Every live instance of the places asked for, with the point in the feed at which this is true.
 --
--- KEYS
---   services   set      places with live instances
---   overrides  hash     type:serverId or id → what the operator ordered
---   feed       stream   every change of discovery
---   records*   hash     per place: id → record
---   beats*     hash     per place: id → last beat
+-- KEYS @discovery
+--   services overrides feed records beats
 -- ARGV
 --   wanted_type   string  * for any
 --   wanted_group  string  * for any
@@ -14,29 +10,27 @@
 --   SNAPSHOT rev:int at:int records:[bytes] beats:[bytes] orders:[bytes]   flat lists of id (or name) and JSON
 -- FLAGS idempotent bulk
 
-local services, overrides, feed = KEYS[1], KEYS[2], KEYS[3]
-local records, beats = KEYS[4], KEYS[5]
-local wanted_type, wanted_group = ARGV[1], ARGV[2]
+local wanted_type, wanted_group = args.wanted_type, args.wanted_group
 
 local rev, at = 0, 0
-local last = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
+local last = redis.call('XREVRANGE', keys.feed, '+', '-', 'COUNT', 1)[1]
 if last then
   rev = string.match(last[1], '^%d+')
   at = last[2][2]
 end
-local orders = redis.call('HGETALL', overrides)
+local orders = redis.call('HGETALL', keys.overrides)
 if wanted_type ~= '*' and wanted_group ~= '*' then
   local place = wanted_type .. ':' .. wanted_group
-  return { 'SNAPSHOT', rev, at, redis.call('HGETALL', records .. place), redis.call('HGETALL', beats .. place), orders }
+  return { 'SNAPSHOT', rev, at, redis.call('HGETALL', keys.records .. place), redis.call('HGETALL', keys.beats .. place), orders }
 end
 local found_records, found_beats = {}, {}
-for _, place in ipairs(redis.call('SMEMBERS', services)) do
+for _, place in ipairs(redis.call('SMEMBERS', keys.services)) do
   local place_type, place_group = string.match(place, '^([^:]+):([^:]+)$')
   if (wanted_type == '*' or wanted_type == place_type) and (wanted_group == '*' or wanted_group == place_group) then
-    for _, part in ipairs(redis.call('HGETALL', records .. place)) do
+    for _, part in ipairs(redis.call('HGETALL', keys.records .. place)) do
       found_records[#found_records + 1] = part
     end
-    for _, part in ipairs(redis.call('HGETALL', beats .. place)) do
+    for _, part in ipairs(redis.call('HGETALL', keys.beats .. place)) do
       found_beats[#found_beats + 1] = part
     end
   end

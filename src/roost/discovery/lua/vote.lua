@@ -6,18 +6,8 @@
 -- told once, whoever's vote decided it. A vote about another life does not count. Where no checker is left,
 -- everything stays as it was decided last.
 --
--- KEYS
---   meta       hash     lease clock
---   index      hash     id → place, life, nonce, name, ttl, capacity
---   checkers   zset     checker → lease time until which it counts
---   votes      hash     checker → whom it finds unhealthy: lines of id, life
---   ill        hash     id → the life in which the majority found it unhealthy
---   overrides  hash     type:serverId or id → what the operator ordered
---   feed       stream   every change of discovery
---   bell       channel  rings when the feed has grown
---   records*   hash     per place: id → record
---   beats*     hash     per place: id → last beat
---   history*   list     per id: what happened to it
+-- KEYS @discovery
+--   meta index checkers votes ill overrides feed bell records beats history
 -- ARGV
 --   checker    string   who votes
 --   ballots    bytes    lines of id, tab, life; bound: the caller names at most 1000
@@ -31,25 +21,22 @@
 -- @include instance_entry
 -- @include instance_turn
 
-local meta, index, checkers, votes, ill = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local overrides, feed, bell = KEYS[6], KEYS[7], KEYS[8]
-local records, beats, history = KEYS[9], KEYS[10], KEYS[11]
-local checker, ballots, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local now = now_us(ARGV[4])
+local checker, ballots, ttl_ms = args.checker, args.ballots, args.ttl_ms
+local now = now_us(args.now)
 
-local clock = tonumber(redis.call('HGET', meta, 'clock_ms') or '0')
-redis.call('ZADD', checkers, ttl_ms > 0 and clock + ttl_ms or '-inf', checker)
-redis.call('HSET', votes, checker, ballots)
-for _, silent in ipairs(redis.call('ZRANGEBYSCORE', checkers, '-inf', '(' .. clock)) do
-  redis.call('ZREM', checkers, silent)
-  redis.call('HDEL', votes, silent)
+local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
+redis.call('ZADD', keys.checkers, ttl_ms > 0 and clock + ttl_ms or '-inf', checker)
+redis.call('HSET', keys.votes, checker, ballots)
+for _, silent in ipairs(redis.call('ZRANGEBYSCORE', keys.checkers, '-inf', '(' .. clock)) do
+  redis.call('ZREM', keys.checkers, silent)
+  redis.call('HDEL', keys.votes, silent)
 end
 
-local live, counts, told = redis.call('ZCARD', checkers), {}, {}
-for _, opinion in ipairs(redis.call('HVALS', votes)) do
+local live, counts, told = redis.call('ZCARD', keys.checkers), {}, {}
+for _, opinion in ipairs(redis.call('HVALS', keys.votes)) do
   local named = {}
   for id, life in string.gmatch(opinion, '([^\t\n]+)\t(%d+)') do
-    local entry = instance_entry(index, id)
+    local entry = instance_entry(keys, id)
     if entry and entry.life == life and not named[id] then
       named[id] = true
       counts[id] = (counts[id] or 0) + 1
@@ -60,22 +47,22 @@ end
 for id, count in pairs(counts) do
   told[#told + 1] = id
   told[#told + 1] = tostring(count)
-  local entry = instance_entry(index, id)
-  if count * 2 > live and redis.call('HGET', ill, id) ~= entry.life then
-    redis.call('HSET', ill, id, entry.life)
-    instance_turn(records, beats, history, overrides, feed, bell, now, id, entry, 2)
+  local entry = instance_entry(keys, id)
+  if count * 2 > live and redis.call('HGET', keys.ill, id) ~= entry.life then
+    redis.call('HSET', keys.ill, id, entry.life)
+    instance_turn(keys, now, id, entry, 2)
   end
 end
 if live > 0 then
-  local decided = redis.call('HGETALL', ill)
+  local decided = redis.call('HGETALL', keys.ill)
   for at = 1, #decided, 2 do
     local id, life = decided[at], decided[at + 1]
-    local entry = instance_entry(index, id)
+    local entry = instance_entry(keys, id)
     local lives = entry and entry.life == life
     if not lives or (counts[id] or 0) * 2 <= live then
-      redis.call('HDEL', ill, id)
+      redis.call('HDEL', keys.ill, id)
       if lives then
-        instance_turn(records, beats, history, overrides, feed, bell, now, id, entry, -2)
+        instance_turn(keys, now, id, entry, -2)
       end
     end
   end

@@ -22,22 +22,21 @@
 -- @include lease_renew
 -- @include lease_take
 
-local leader = KEYS[1]
-local holder, epoch = ARGV[1], ARGV[2]
-local ttl_ms, max_step_ms = tonumber(ARGV[3]), tonumber(ARGV[4])
-local now = now_us(ARGV[5])
+local holder, epoch = args.holder, args.epoch
+local ttl_ms, max_step_ms = args.ttl_ms, args.max_step_ms
+local now = now_us(args.now)
 
-local clock = lease_clock(leader, now, max_step_ms)
-if lease_renew(leader, holder, epoch, ttl_ms, clock) then
+local clock = lease_clock(keys.leader, now, max_step_ms)
+if lease_renew(keys.leader, holder, epoch, ttl_ms, clock) then
   return { 'LEADING', epoch }
 end
-local taken = lease_take(leader, holder, ttl_ms, clock)
+local taken = lease_take(keys.leader, holder, ttl_ms, clock)
 if taken then
   return { 'LEADING', taken }
 end
-local kept = redis.call('HMGET', leader, 'holder', 'epoch')
+local kept = redis.call('HMGET', keys.leader, 'holder', 'epoch')
 if kept[1] == holder then
-  lease_renew(leader, holder, kept[2], ttl_ms, clock)
+  lease_renew(keys.leader, holder, kept[2], ttl_ms, clock)
   return { 'LEADING', kept[2] }
 end
 return { 'HELD', kept[1], kept[2] }

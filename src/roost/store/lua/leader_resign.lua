@@ -13,10 +13,9 @@
 
 -- @include lease_drop
 
-local leader = KEYS[1]
-local holder, epoch = ARGV[1], ARGV[2]
+local holder, epoch = args.holder, args.epoch
 
-if lease_drop(leader, holder, epoch) then
+if lease_drop(keys.leader, holder, epoch) then
   return { 'RESIGNED' }
 end
 return { 'NOT_LEADING' }

@@ -5,17 +5,8 @@
 -- room and issues nothing. Heads that are late for the call they were told to make are put aside, keep their
 -- place, and block nobody. The lines take turns by their weights; a weight of 0 goes before all others.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   servers   hash     server id → its row in the ledger
---   offers    zset     user → lease time at which the ticket ends
---   grace     zset     user → lease time until which a place inside is held
---   feed      stream   what happens in the world
---   bell      channel  rings when the feed has grown
---   waiting*  zset     per class: user → place in the order
---   away*     zset     per class: user → place, of those who are not there just now
---   people*   hash     per user: state and what else is known
---   granted*  string   per ticket id: who it is for, JSON
+-- KEYS @waitingroom
+--   world servers offers grace feed bell waiting away people granted
 -- ARGV
 --   epoch        int     of the leader; an older one than was seen is refused
 --   max_step_ms  int     the most that this look may add to the lease clock
@@ -45,39 +36,37 @@
 -- @include line_turn
 -- @include line_pace
 
-local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local waiting, away, people, granted = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local epoch, max_step_ms, ticket_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local late_ms, gone_ms, forfeit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local reap, looks, weights = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local now = now_us(ARGV[10])
+local epoch, max_step_ms, ticket_ms = args.epoch, args.max_step_ms, args.ticket_ms
+local late_ms, gone_ms, forfeit = args.late_ms, args.gone_ms, args.forfeit
+local reap, looks, weights = args.reap, args.looks, args.lines
+local now = now_us(args.now)
 
-local fence = tonumber(redis.call('HGET', world, 'fence') or '0')
+local fence = tonumber(redis.call('HGET', keys.world, 'fence') or '0')
 if epoch < fence then
   return { 'DEPOSED', fence }
 end
-redis.call('HSET', world, 'fence', epoch)
-world_open(world, now)
-local clock = lease_clock(world, now, max_step_ms)
+redis.call('HSET', keys.world, 'fence', epoch)
+world_open(keys, now)
+local clock = lease_clock(keys.world, now, max_step_ms)
 
-local ended = redis.call('ZRANGEBYSCORE', offers, '-inf', clock, 'LIMIT', 0, reap)
+local ended = redis.call('ZRANGEBYSCORE', keys.offers, '-inf', clock, 'LIMIT', 0, reap)
 for _, user in ipairs(ended) do
-  person_return(world, offers, granted, waiting, people .. user, user, forfeit)
+  person_return(keys, keys.people .. user, user, forfeit)
 end
-for _, user in ipairs(redis.call('ZRANGEBYSCORE', grace, '-inf', clock, 'LIMIT', 0, reap)) do
-  redis.call('ZREM', grace, user)
-  person_left(people .. user, 'dropped')
+for _, user in ipairs(redis.call('ZRANGEBYSCORE', keys.grace, '-inf', clock, 'LIMIT', 0, reap)) do
+  redis.call('ZREM', keys.grace, user)
+  person_left(keys.people .. user, 'dropped')
 end
 
-local room, free, most = world_room(world, offers, grace, now, clock)
-local wanted, left = math.min(room, #ARGV - 10), math.min(free, #ARGV - 10)
+local room, free, most = world_room(keys, now, clock)
+local wanted, left = math.min(room, #args.tids), math.min(free, #args.tids)
 local part = math.ceil(looks / 4)
 local lines, total, gone, length, more = {}, 0, 0, 0, 0
 for suffix, weight in string.gmatch(weights, '([^ =]*)=(%d+)') do
-  local heads, unseen = line_heads(waiting .. suffix, away .. suffix, people, wanted, looks, clock, late_ms, most)
-  gone = gone + line_sweep(world, waiting .. suffix, away .. suffix, people, suffix, part, clock, late_ms, gone_ms)
+  local heads, unseen = line_heads(keys, keys.waiting .. suffix, keys.away .. suffix, wanted, looks, clock, late_ms, most)
+  gone = gone + line_sweep(keys, keys.waiting .. suffix, keys.away .. suffix, suffix, part, clock, late_ms, gone_ms)
   lines[#lines + 1] = { suffix = suffix, weight = tonumber(weight), heads = heads, at = 1, issued = 0,
-    credit = tonumber(redis.call('HGET', world, 'credit' .. suffix) or '0') }
+    credit = tonumber(redis.call('HGET', keys.world, 'credit' .. suffix) or '0') }
   total = total + weight
   more = math.max(more, unseen)
 end
@@ -91,27 +80,27 @@ for _ = 1, wanted do
   for _, user in ipairs(turn.heads[turn.at]) do
     issued = issued + 1
     turn.issued = turn.issued + 1
-    redis.call('ZREM', waiting .. turn.suffix, user)
-    person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, ARGV[10 + issued], ticket_ms)
+    redis.call('ZREM', keys.waiting .. turn.suffix, user)
+    person_offer(keys, keys.people .. user, now, clock, user, args.tids[issued], ticket_ms)
   end
   turn.at = turn.at + 1
 end
 for _, line in ipairs(lines) do
-  redis.call('HSET', world, 'credit' .. line.suffix, math.max(-total, math.min(total, line.credit)))
-  line_pace(world, line.suffix, line.issued, clock)
-  length = length + redis.call('ZCARD', waiting .. line.suffix)
+  redis.call('HSET', keys.world, 'credit' .. line.suffix, math.max(-total, math.min(total, line.credit)))
+  line_pace(keys, line.suffix, line.issued, clock)
+  length = length + redis.call('ZCARD', keys.waiting .. line.suffix)
 end
 
 -- The promise, counted anew from the rows: what was issued must fit, whatever the sums say.
 local cap, inside = 0, 0
-local rows = redis.call('HGETALL', servers)
+local rows = redis.call('HGETALL', keys.servers)
 for at = 1, #rows, 2 do
-  local server = server_record(servers, rows[at])
+  local server = server_record(keys, rows[at])
   cap, inside = cap + server.cap, inside + server.n + server.c - server.k
 end
-cap = math.min(cap, tonumber(redis.call('HGET', world, 'limit') or cap))
-local over = inside + redis.call('ZCARD', offers) + redis.call('ZCARD', grace) - cap
+cap = math.min(cap, tonumber(redis.call('HGET', keys.world, 'limit') or cap))
+local over = inside + redis.call('ZCARD', keys.offers) + redis.call('ZCARD', keys.grace) - cap
 if issued > 0 and over > 0 then
-  redis.call('HINCRBY', world, 'overadmit', math.min(issued, over))
+  redis.call('HINCRBY', keys.world, 'overadmit', math.min(issued, over))
 end
 return { 'TICKED', issued, #ended, gone, length, room - issued, more }

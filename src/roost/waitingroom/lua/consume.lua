@@ -5,13 +5,8 @@
 -- the same answer. A server that is full or not known refuses at the door: the ticket stays valid for another one,
 -- and if it runs out that is no no-show.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   servers   hash     server id → its row in the ledger
---   offers    zset     user → lease time at which the ticket ends
---   people*   hash     per user: state and what else is known
---   granted*  string   per ticket id: who it is for, JSON
---   inside*   set      per server and life: users that it let in
+-- KEYS @waitingroom
+--   world servers offers people granted inside
 -- ARGV
 --   user    string  user id that the ticket names
 --   tid     string  id of the ticket
@@ -32,11 +27,10 @@
 -- @include server_record
 -- @include server_keep
 
-local world, servers, offers, people, granted, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local user, tid, id, life, conn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local now = now_us(ARGV[6])
+local user, tid, id, life, conn = args.user, args.tid, args.server, args.life, args.conn
+local now = now_us(args.now)
 
-local person = redis.call('HMGET', people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region')
+local person = redis.call('HMGET', keys.people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region')
 local nickname, region = person[8] or user, person[9] or ''
 if person[2] ~= tid then
   return { 'UNKNOWN' }
@@ -50,27 +44,27 @@ end
 if person[1] ~= 'offered' then
   return { 'USED' }
 end
-local left_ms = person[3] - (redis.call('HGET', world, 'clock_ms') or 0)
+local left_ms = person[3] - (redis.call('HGET', keys.world, 'clock_ms') or 0)
 if left_ms <= 0 then
   return { 'EXPIRED' }
 end
-local server = server_record(servers, id)
+local server = server_record(keys, id)
 if not server or server.life ~= life then
-  redis.call('HSET', people .. user, 'spared', 1)
+  redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_UNKNOWN' }
 end
 if server.n + server.c - server.k >= server.cap then
-  redis.call('HSET', people .. user, 'spared', 1)
+  redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_FULL' }
 end
-local was = server_record(servers, id)
+local was = server_record(keys, id)
 server.c = server.c + 1
-server_keep(world, servers, id, was, server)
-redis.call('ZREM', offers, user)
-redis.call('DEL', granted .. tid)
-redis.call('SADD', inside .. id .. ':' .. life, user)
-redis.call('HSET', people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', server.c)
-redis.call('HDEL', people .. user, 'exp', 'due', 'missed', 'spared')
-redis.call('HINCRBY', world, 'consumed', 1)
-redis.call('HINCRBY', world, 'ticket_left_ms', left_ms)
+server_keep(keys, id, was, server)
+redis.call('ZREM', keys.offers, user)
+redis.call('DEL', keys.granted .. tid)
+redis.call('SADD', keys.inside .. id .. ':' .. life, user)
+redis.call('HSET', keys.people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', server.c)
+redis.call('HDEL', keys.people .. user, 'exp', 'due', 'missed', 'spared')
+redis.call('HINCRBY', keys.world, 'consumed', 1)
+redis.call('HINCRBY', keys.world, 'ticket_left_ms', left_ms)
 return { 'ADMITTED', server.c, nickname, region, left_ms }

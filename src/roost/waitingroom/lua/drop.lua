@@ -5,11 +5,8 @@
 -- they stood if they come back within ten minutes. A later life of the server stays. A report of a life that ended
 -- here may still be on its way: it is known for an hour, so that it brings no capacity back.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   servers   hash     server id → its row in the ledger
---   people*   hash     per user: state and what else is known
---   inside*   set      per server and life: users that it let in; per server: lives that have ended
+-- KEYS @waitingroom
+--   world servers people inside ended
 -- ARGV
 --   server  string  server id
 --   life    string  the life that ended
@@ -25,17 +22,16 @@
 -- @include server_keep
 -- @include life_end
 
-local world, servers, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, life, cause, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local now = now_us(ARGV[5])
+local id, life, cause, count = args.server, args.life, args.cause, args.count
+local now = now_us(args.now)
 
-life_end(people, inside, id, life, cause, count)
-local remaining = redis.call('SCARD', inside .. id .. ':' .. life)
-local was = server_record(servers, id)
+life_end(keys, id, life, cause, count)
+local remaining = redis.call('SCARD', keys.inside .. id .. ':' .. life)
+local was = server_record(keys, id)
 if was and was.life == life then
-  redis.call('SADD', inside .. id .. ':ended', '<' .. life)
+  redis.call('SADD', keys.ended .. id, '<' .. life)
   -- An empty row stays until everybody is seen to: whoever looks at the ledger then knows that there is work left.
-  server_keep(world, servers, id, was, remaining > 0 and
+  server_keep(keys, id, was, remaining > 0 and
     { life = life, cap = 0, n = 0, k = 0, c = 0, number = was.number, doubt = 0, url = '-' } or nil)
 end
 return { 'DROPPED', remaining }

@@ -6,19 +6,8 @@
 -- out stands where they stood; of whoever is inside, the server is asked whether that is still so. A receipt
 -- restores a place that the store has lost, see `place_number`.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   servers   hash     server id → its row in the ledger
---   offers    zset     user → lease time at which the ticket ends
---   grace     zset     user → lease time until which a place inside is held
---   feed      stream   what happens in the world
---   bell      channel  rings when the feed has grown
---   waiting*  zset     per class: user → place in the order
---   away*     zset     per class: user → place, of those who are not there just now
---   people*   hash     per user: state and what else is known
---   granted*  string   per ticket id: who it is for, JSON
---   parties*  hash     per party: the place that its members share
---   inside*   set      per server and life: users who are inside and ask to come in
+-- KEYS @waitingroom
+--   world servers offers grace feed bell waiting away people granted parties asking
 -- ARGV
 --   user          string  user id
 --   nickname      string  name to show; empty: the user id
@@ -61,75 +50,73 @@
 -- @include person_is_inside
 -- @include person_asks
 
-local world, servers, offers, grace, feed, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local waiting, away, people, granted, parties, inside = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local user, nickname, region, line = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local tid, ticket_ms, most_waiting = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local receipt_seq, receipt_born, receipt_age = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
-local rebuild_ms, forfeit = tonumber(ARGV[11]), tonumber(ARGV[12])
-local party, size, period_ms, burst = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), tonumber(ARGV[16])
-local now = now_us(ARGV[17])
+local user, nickname, region, line = args.user, args.nickname, args.region, args.line
+local tid, ticket_ms, most_waiting = args.tid, args.ticket_ms, args.most_waiting
+local receipt_seq, receipt_born, receipt_age = tonumber(args.receipt_seq), args.receipt_born, args.receipt_age
+local rebuild_ms, forfeit = args.rebuild_ms, args.forfeit
+local party, size, period_ms, burst = args.party, args.size, args.period_ms, args.burst
+local now = now_us(args.now)
 
-local clock, born = world_open(world, now)
-local person = redis.call('HMGET', people .. user, 'state', 'seq', 'cause', 'tat')
+local clock, born = world_open(keys, now)
+local person = redis.call('HMGET', keys.people .. user, 'state', 'seq', 'cause', 'tat')
 local state = person[1]
 local retry_ms, tat = gcra(person[4], now, period_ms, burst)
 if retry_ms > 0 then
   return { 'LIMITED', retry_ms }
 end
 if state then
-  redis.call('HSET', people .. user, 'tat', tat)
+  redis.call('HSET', keys.people .. user, 'tat', tat)
 end
 if state == 'offered' then
-  local kept = redis.call('HMGET', people .. user, 'tid', 'exp')
+  local kept = redis.call('HMGET', keys.people .. user, 'tid', 'exp')
   if clock < tonumber(kept[2]) then
     return { 'OFFERED', person[2], kept[1], kept[2] - clock }
   end
-  person_return(world, offers, granted, waiting, people .. user, user, forfeit)
-  state = redis.call('HGET', people .. user, 'state')
+  person_return(keys, keys.people .. user, user, forfeit)
+  state = redis.call('HGET', keys.people .. user, 'state')
 end
 if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_told(world, waiting, away, people .. user, user, now, clock, tat)) }
+  return { 'WAITING', unpack(person_told(keys, keys.people .. user, user, now, clock, tat)) }
 end
-if state == 'inside' and person_is_inside(servers, people .. user) then
-  return { 'INSIDE', person_asks(inside, people .. user, user) }
+if state == 'inside' and person_is_inside(keys, keys.people .. user) then
+  return { 'INSIDE', person_asks(keys, keys.people .. user, user) }
 end
-if state == 'grace' and redis.call('ZREM', grace, user) == 1 then
-  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
+if state == 'grace' and redis.call('ZREM', keys.grace, user) == 1 then
+  person_offer(keys, keys.people .. user, now, clock, user, tid, ticket_ms)
   return { 'OFFERED', person[2], tid, ticket_ms }
 end
 
 local was_thrown_out = state == 'inside' or (state == 'left' and person[3] == 'crash')
-local mode = redis.call('HGET', world, 'mode') or 'auto'
+local mode = redis.call('HGET', keys.world, 'mode') or 'auto'
 if mode == 'closing' and not was_thrown_out then
   return { 'CLOSED', mode }
 end
 local length = 0
-for at = 18, #ARGV do
-  length = length + redis.call('ZCARD', waiting .. ARGV[at])
+for _, suffix in ipairs(args.lines) do
+  length = length + redis.call('ZCARD', keys.waiting .. suffix)
 end
-if mode == 'off' and world_room(world, offers, grace, now, clock) < 1 then
+if mode == 'off' and world_room(keys, now, clock) < 1 then
   return { 'CLOSED', mode }
 end
 if length >= most_waiting and not was_thrown_out then
   return { 'FULL', length }
 end
 
-local seq = was_thrown_out and person[2] or place_lot(world, now, user)
-  or place_number(world, now, clock, born, not state and receipt_seq, receipt_born, receipt_age, rebuild_ms)
+local seq = was_thrown_out and person[2] or place_lot(keys, now, user)
+  or place_number(keys, now, clock, born, not state and receipt_seq, receipt_born, receipt_age, rebuild_ms)
 if size > 1 and not was_thrown_out then
-  seq, line = party_place(parties .. party, seq, line)
+  seq, line = party_place(keys.parties .. party, seq, line)
 end
-person_new(people .. user, user, clock, seq, line, nickname, region, was_thrown_out and 1 or size)
-redis.call('HINCRBY', world, 'entries', 1)
+person_new(keys.people .. user, user, clock, seq, line, nickname, region, was_thrown_out and 1 or size)
+redis.call('HINCRBY', keys.world, 'entries', 1)
 local at_once = size <= 1 and mode ~= 'queue-all' and (length == 0 or mode == 'off')
-if at_once and world_room(world, offers, grace, now, clock) > 0 then
-  person_offer(world, offers, granted, people .. user, feed, bell, now, clock, user, tid, ticket_ms)
+if at_once and world_room(keys, now, clock) > 0 then
+  person_offer(keys, keys.people .. user, now, clock, user, tid, ticket_ms)
   return { 'OFFERED', seq, tid, ticket_ms }
 end
-redis.call('ZADD', waiting .. line, seq, user)
-local place = person_told(world, waiting, away, people .. user, user, now, clock, tat)
+redis.call('ZADD', keys.waiting .. line, seq, user)
+local place = person_told(keys, keys.people .. user, user, now, clock, tat)
 if place[6] > 0 and place[9] == 0 then
-  redis.call('HSET', people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
+  redis.call('HSET', keys.people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
 end
 return { 'WAITING', unpack(place) }

@@ -4,7 +4,7 @@
 -- A group is one person, or a whole party: its members stand at the same place. One that is not complete, or larger
 -- than the world, is passed over and stays; five minutes after they came its members go on alone. Whoever is late is
 -- put aside.
-local function line_heads(waiting_line, away_line, people, wanted, looks, clock, late_ms, cap)
+local function line_heads(keys, waiting_line, away_line, wanted, looks, clock, late_ms, cap)
   local groups, taken, aside = {}, 0, 0
   if wanted <= 0 then
     return groups, 0
@@ -13,11 +13,11 @@ local function line_heads(waiting_line, away_line, people, wanted, looks, clock,
   local party, place = {}, nil
   for at = 1, #looked, 2 do
     local user, seq = looked[at], looked[at + 1]
-    local person = redis.call('HMGET', people .. user, 'due', 'size', 'at')
+    local person = redis.call('HMGET', keys.people .. user, 'due', 'size', 'at')
     if clock > tonumber(person[1] or '0') + late_ms then
       redis.call('ZREM', waiting_line, user)
       redis.call('ZADD', away_line, seq, user)
-      redis.call('HSET', people .. user, 'state', 'away')
+      redis.call('HSET', keys.people .. user, 'state', 'away')
       aside = aside + 1
     else
       if seq ~= place then
@@ -34,7 +34,7 @@ local function line_heads(waiting_line, away_line, people, wanted, looks, clock,
           ready, party = { party }, {}
         elseif goes_alone and looked[at + 3] ~= seq then
           for _, member in ipairs(party) do
-            redis.call('HDEL', people .. member, 'size')
+            redis.call('HDEL', keys.people .. member, 'size')
             ready[#ready + 1] = { member }
           end
         end

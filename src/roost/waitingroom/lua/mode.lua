@@ -1,10 +1,8 @@
 #!lua
 -- Change how a world is run. What is empty stays as it is; a dash takes a value away.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   feed      stream   what happens in the world
---   bell      channel  rings when the feed has grown
+-- KEYS @waitingroom
+--   world feed bell
 -- ARGV
 --   wanted    string  auto, hold, closing, queue-all or off
 --   message   string  what everybody in the line is shown
@@ -22,36 +20,35 @@
 -- @include world_open
 -- @include feed_append
 
-local world, feed, bell = KEYS[1], KEYS[2], KEYS[3]
-local wanted, message, limit, rate, opens_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local seed, expected = ARGV[6], ARGV[7]
-local now = now_us(ARGV[8])
+local wanted, message, limit, rate, opens_at = args.wanted, args.message, args.limit, args.rate, args.opens_at
+local seed, expected = args.seed, args.expected
+local now = now_us(args.now)
 
-world_open(world, now)
-local revision = redis.call('HGET', world, 'revision') or '0'
+world_open(keys, now)
+local revision = redis.call('HGET', keys.world, 'revision') or '0'
 if expected ~= '' and expected ~= revision then
   return { 'CONFLICT', revision }
 end
-if now < tonumber(redis.call('HGET', world, 'opens_at') or '0') then
+if now < tonumber(redis.call('HGET', keys.world, 'opens_at') or '0') then
   seed = '' -- an opening that is put off keeps its draw
 end
 local given = { mode = wanted, message = message, limit = limit, rate = rate, opens_at = opens_at, seed = seed }
 for name, value in pairs(given) do
   if value == '-' then
-    redis.call('HDEL', world, name)
+    redis.call('HDEL', keys.world, name)
   elseif value ~= '' then
-    redis.call('HSET', world, name, value)
+    redis.call('HSET', keys.world, name, value)
   end
 end
 if seed ~= '' then
   -- Lots are drawn from the next 2^32 places: behind whoever waits already, before whoever comes after the opening.
-  local from = redis.call('HGET', world, 'seq')
-  redis.call('HSET', world, 'lots_from', from, 'seq', string.format('%.0f', from + 4294967296))
+  local from = redis.call('HGET', keys.world, 'seq')
+  redis.call('HSET', keys.world, 'lots_from', from, 'seq', string.format('%.0f', from + 4294967296))
 end
 if rate == '-' then
-  redis.call('HDEL', world, 'tokens', 'tokens_at')
+  redis.call('HDEL', keys.world, 'tokens', 'tokens_at')
 end
-revision = redis.call('HINCRBY', world, 'revision', 1)
-feed_append(feed, bell, 'governed', now, 10000, { 'event', 'governed', 'mode', wanted, 'limit', limit, 'rate', rate,
+revision = redis.call('HINCRBY', keys.world, 'revision', 1)
+feed_append(keys, 'governed', now, 10000, { 'event', 'governed', 'mode', wanted, 'limit', limit, 'rate', rate,
   'opensAt', opens_at })
 return { 'GOVERNED', revision }

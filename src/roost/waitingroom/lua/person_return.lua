@@ -4,12 +4,12 @@
 -- Unless the hand-off failed through no fault of theirs it counts as a no-show; where `forfeit` is above 0, so many
 -- of them cost the place.
 -- @include person_left
-local function person_return(world, offers, granted, waiting, person, user, forfeit)
+local function person_return(keys, person, user, forfeit)
   local kept = redis.call('HMGET', person, 'tid', 'seq', 'line', 'spared', 'exp')
-  redis.call('ZREM', offers, user)
-  redis.call('HINCRBY', world, 'expired', 1)
+  redis.call('ZREM', keys.offers, user)
+  redis.call('HINCRBY', keys.world, 'expired', 1)
   if kept[1] then
-    redis.call('DEL', granted .. kept[1])
+    redis.call('DEL', keys.granted .. kept[1])
   end
   if not kept[2] then
     return
@@ -17,13 +17,13 @@ local function person_return(world, offers, granted, waiting, person, user, forf
   redis.call('HDEL', person, 'tid', 'exp', 'spared')
   local missed = 0
   if not kept[4] then
-    redis.call('HINCRBY', world, 'no_shows', 1)
+    redis.call('HINCRBY', keys.world, 'no_shows', 1)
     missed = redis.call('HINCRBY', person, 'missed', 1)
   end
   if forfeit > 0 and missed >= forfeit then
     person_left(person, 'no-show')
   else
     redis.call('HSET', person, 'state', 'waiting', 'back', kept[5])
-    redis.call('ZADD', waiting .. (kept[3] or ''), kept[2], user)
+    redis.call('ZADD', keys.waiting .. (kept[3] or ''), kept[2], user)
   end
 end

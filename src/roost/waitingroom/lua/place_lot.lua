@@ -1,7 +1,7 @@
 -- The place of somebody who comes before the opening of a world, nil once it is open: drawn by the world's seed and
 -- who they are, so that coming early, late or often changes nothing.
-local function place_lot(world, now, user)
-  local kept = redis.call('HMGET', world, 'opens_at', 'seed', 'lots_from')
+local function place_lot(keys, now, user)
+  local kept = redis.call('HMGET', keys.world, 'opens_at', 'seed', 'lots_from')
   if not kept[1] or now >= tonumber(kept[1]) then
     return nil
   end

@@ -5,17 +5,17 @@
 -- know. Whoever leaves is known for ten minutes, so a young receipt of a stranger proves that the store forgot them. Of a
 -- world that was wiped receipts count while this one is young; then nobody is admitted for a while, until others
 -- have shown theirs.
-local function place_number(world, now, clock, born, receipt_seq, receipt_born, receipt_age, rebuild_ms)
-  local last = tonumber(redis.call('HGET', world, 'seq'))
+local function place_number(keys, now, clock, born, receipt_seq, receipt_born, receipt_age, rebuild_ms)
+  local last = tonumber(redis.call('HGET', keys.world, 'seq'))
   if receipt_seq and receipt_born == born and receipt_age < rebuild_ms then
-    redis.call('HSET', world, 'seq', string.format('%.0f', math.max(last, receipt_seq)))
+    redis.call('HSET', keys.world, 'seq', string.format('%.0f', math.max(last, receipt_seq)))
     return string.format('%.0f', receipt_seq)
   end
   if receipt_seq and tonumber(receipt_born) < tonumber(born) and receipt_seq < tonumber(born) and clock < rebuild_ms then
-    redis.call('HSETNX', world, 'rebuild_until', string.format('%.0f', clock + rebuild_ms / 4))
+    redis.call('HSETNX', keys.world, 'rebuild_until', string.format('%.0f', clock + rebuild_ms / 4))
     return string.format('%.0f', receipt_seq)
   end
   local seq = string.format('%.0f', math.max(last + 1, now))
-  redis.call('HSET', world, 'seq', seq)
+  redis.call('HSET', keys.world, 'seq', seq)
   return seq
 end

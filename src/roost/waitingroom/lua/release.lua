@@ -4,12 +4,8 @@
 -- After a clean stop they have no place any more; one who dropped out is held one for a while; one whose hand-off failed
 -- stands where they stood.
 --
--- KEYS
---   world     hash     numbers, mode and lease clock of the world
---   grace     zset     user → lease time until which a place inside is held
---   waiting*  zset     per class: user → place in the order
---   people*   hash     per user: state and what else is known
---   inside*   set      per server and life: users that it let in
+-- KEYS @waitingroom
+--   world grace waiting people inside
 -- ARGV
 --   user      string  user id
 --   server    string  server id
@@ -26,26 +22,25 @@
 -- @include now_us
 -- @include person_left
 
-local world, grace, waiting, people, inside = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local user, id, life, conn, how, grace_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local now = now_us(ARGV[7])
+local user, id, life, conn, how, grace_ms = args.user, args.server, args.life, args.conn, args.how, args.grace_ms
+local now = now_us(args.now)
 
-local person = redis.call('HMGET', people .. user, 'state', 'server', 'life', 'conn', 'seq', 'line')
+local person = redis.call('HMGET', keys.people .. user, 'state', 'server', 'life', 'conn', 'seq', 'line')
 if person[1] ~= 'inside' or person[2] ~= id or person[3] ~= life or person[4] ~= conn then
   return { 'NOT_INSIDE' }
 end
-redis.call('SREM', inside .. id .. ':' .. life, user)
-local clock = tonumber(redis.call('HGET', world, 'clock_ms') or '0')
-redis.call('HDEL', people .. user, 'server', 'life', 'conn', 'number', 'tid')
+redis.call('SREM', keys.inside .. id .. ':' .. life, user)
+local clock = tonumber(redis.call('HGET', keys.world, 'clock_ms') or '0')
+redis.call('HDEL', keys.people .. user, 'server', 'life', 'conn', 'number', 'tid')
 if how == 'failed' then
-  redis.call('HSET', people .. user, 'state', 'waiting', 'due', string.format('%.0f', clock + 10000))
-  redis.call('ZADD', waiting .. (person[6] or ''), person[5], user)
+  redis.call('HSET', keys.people .. user, 'state', 'waiting', 'due', string.format('%.0f', clock + 10000))
+  redis.call('ZADD', keys.waiting .. (person[6] or ''), person[5], user)
   return { 'RELEASED', 0 }
 end
 if how == 'dropped' and grace_ms > 0 then
-  redis.call('HSET', people .. user, 'state', 'grace')
-  redis.call('ZADD', grace, clock + grace_ms, user)
+  redis.call('HSET', keys.people .. user, 'state', 'grace')
+  redis.call('ZADD', keys.grace, clock + grace_ms, user)
   return { 'RELEASED', grace_ms }
 end
-person_left(people .. user, how)
+person_left(keys.people .. user, how)
 return { 'RELEASED', 0 }

@@ -2,8 +2,8 @@
 -- that n counts), c (the last consume), number of the report, doubt, url; nil if it is not there.
 -- Life and number stay texts: as numbers they would lose digits when they are written again.
 -- The most people that may be on it are n + c - k: whoever left since the report only makes this too high.
-local function server_record(servers, id)
-  local packed = redis.call('HGET', servers, id)
+local function server_record(keys, id)
+  local packed = redis.call('HGET', keys.servers, id)
   if not packed then
     return nil
   end

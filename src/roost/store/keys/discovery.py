@@ -1,0 +1,63 @@
+"""The keys of discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roost.store.keys import Key, KeyFamily, KeyGroup, Keys
+from roost.store.scopes import discovery
+
+GROUP = KeyGroup(
+    "discovery",
+    "service:",
+    "sd",
+    (
+        KeyFamily(
+            "meta", "hash", "Lease clock of discovery, the last life given, and how many ended in this window"
+        ),
+        KeyFamily(
+            "index",
+            "hash",
+            "instanceId → place, life, nonce, name, ttl, capacity; an id that is not here does not exist",
+            "`pvp:servers`",
+        ),
+        KeyFamily(
+            "leases",
+            "zset",
+            "instanceId → lease time at which its silence makes it suspect, or, if it is, dead",
+            "the TTL of `service:instance:{instanceId}` and `pvp:server:{server_id}`",
+        ),
+        KeyFamily("names", "hash", "type:serverId → instanceId of the live instance that bears it"),
+        KeyFamily("gone", "hash", "instanceId → tombstone: cause, life, time, place; kept for an hour"),
+        KeyFamily("services", "set", "Places (type:group) with live instances"),
+        KeyFamily("overrides", "hash", "type:serverId or instanceId → what the operator ordered, JSON"),
+        KeyFamily("checkers", "zset", "Health checker → lease time until which it counts"),
+        KeyFamily("votes", "hash", "Health checker → whom it finds unhealthy: id and life"),
+        KeyFamily("ill", "hash", "instanceId → the life in which most checkers found it unhealthy"),
+        KeyFamily(
+            "records",
+            "hash",
+            "instanceId → what it registered, JSON",
+            "`service:instance:{instanceId}`, `service:group:{type}:{group}`, `pvp:server:{server_id}`",
+            each=":<type>:<group>",
+        ),
+        KeyFamily(
+            "beats",
+            "hash",
+            "instanceId → its last beat: status, load, time, performance, JSON",
+            "`lastHeartbeat` and `performance` of `service:instance:{instanceId}`",
+            each=":<type>:<group>",
+        ),
+        KeyFamily(
+            "history",
+            "list",
+            "The last 32 things that happened to it",
+            each=":<instanceId>",
+            ttl_s=86_400,
+        ),
+    ),
+)
+
+
+def discovery_keys(keys: Keys) -> Mapping[str, Key]:
+    return keys.of(GROUP, discovery())

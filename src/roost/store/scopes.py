@@ -1,0 +1,34 @@
+"""The units that share one hash tag. Only the constructors below make one, so that no two kinds can meet.
+
+The tag decides the cluster slot, the kind stands in the stem of the keys: a world named `sd` lives in the
+slot of discovery and shares no key with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from roost.core.ids import check_name
+
+Kind = Literal["discovery", "world"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    kind: Kind
+    tag: str
+    """What the braces hold."""
+
+    def __str__(self) -> str:
+        return self.tag if self.tag != "sd" else self.kind
+
+
+def discovery() -> Scope:
+    """Discovery is one scope: one revision, one feed for all types and groups."""
+    return Scope("discovery", "sd")
+
+
+def world(name: str) -> Scope:
+    """The waiting room of one world."""
+    return Scope("world", check_name(name, "world"))
