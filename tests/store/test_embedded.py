@@ -165,8 +165,10 @@ async def test_after_kill_9_of_its_owner_the_server_is_adopted_with_its_data(
 
 
 async def test_after_kill_9_of_both_a_new_server_finds_the_data(folder: Path, owner: Owner) -> None:
+    """What its log has taken: a write is put off while an earlier one is synced, for at most two seconds."""
     attached = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
     await attached.call("SET", "x", "kept")
+    assert await attached.call("WAITAOF", 1, 0, 4000) == [1, 0]
     await attached.close()
 
     owner.kill()
