@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 WORKERS ?= 3
+MUTANT_WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest --durations=20 --durations-min=0.1
+NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 
 .PHONY: help run test test-all check format bench deps-ci clean
 .DEFAULT_GOAL := help
@@ -15,13 +18,15 @@ help: ## this list
 run: $(VENV)/.run ## start Roost with its own store (more with ARGS="--port 9000")
 	@exec $(BIN)/roost up $(ARGS)
 
-test: $(VENV)/.dev ## the tests, without the slow ones (ARGS="-k link" for a part)
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile $(ARGS)
+test: $(VENV)/.dev ## the tests, without the slow ones and those of `make check` (ARGS="-k link" for a part)
+	$(PYTEST) -m "not slow" --ignore=tests/architecture -n $(WORKERS) --dist loadfile $(ARGS)
 
-test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests and mutants
-	$(BIN)/python -m pytest -m slow $(ARGS)
+# Slow tests have real processes and real deadlines and run one by one; mutants have a copy of everything each.
+test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests, then the mutants in parallel
+	$(PYTEST) -m slow --ignore=tests/mutants $(ARGS) $(NONE_IS_FINE)
+	$(PYTEST) -m slow tests/mutants -n $(MUTANT_WORKERS) $(ARGS) $(NONE_IS_FINE)
 
-check: $(VENV)/.dev ## formatting, lint, types (source and tests), architecture
+check: $(VENV)/.dev ## formatting, lint, types (source and tests), architecture tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

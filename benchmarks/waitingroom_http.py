@@ -25,15 +25,16 @@ from roost.api.queue import RECEIPT_HEADER
 from roost.app import open_platform
 from roost.core.passes import Passes, Receipt
 from roost.core.signing import parse_keys
-from roost.gateway.route import Request, Route
 from roost.gateway.routes.queue import StatusQuery
 from roost.gateway.server import build_app
-from roost.listening import bind, serve
-from roost.settings import QueueSettings, Settings
+from roost.settings import Settings
 from roost.store import scopes
 from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
 from roost.testing import RunningServer, free_port, run_valkey
+from roost.waitingroom.settings import QueueSettings
+from roost.web.listen import bind, serve
+from roost.web.route import Request, Route
 from waitingroom_store import fill, room_in
 
 ROUNDS = 5
@@ -102,15 +103,16 @@ class Config:
 # -- the web processes
 
 
-async def ceiling(request: Request) -> RankReply:
-    store, asked = request.platform.store, request.query
-    key = world_keys(store.keys, scopes.world(asked.world))["waiting"]
-    return RankReply(await store.call("ZRANK", key, asked.user_id, key=key, idempotent=True))
-
-
 async def run_gateway(config: Config, ready: Connection) -> None:
-    route = Route("GET", "/bench/rank", ceiling, "One ZRANK", query=StatusQuery, reply=RankReply)
     async with open_platform(config.settings(), roles=("gateway",)) as platform:
+        store = platform.store
+
+        async def ceiling(request: Request) -> RankReply:
+            asked: StatusQuery = request.query
+            key = world_keys(store.keys, scopes.world(asked.world))["waiting"]
+            return RankReply(await store.call("ZRANK", key, asked.user_id, key=key, idempotent=True))
+
+        route = Route("GET", "/bench/rank", ceiling, "One ZRANK", query=StatusQuery, reply=RankReply)
         await serve(build_app(platform, [route]), bind("127.0.0.1", config.port))
         ready.send(True)
         await asyncio.Event().wait()

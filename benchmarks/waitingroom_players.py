@@ -20,13 +20,13 @@ from http_load import cpu_seconds
 from report import Case, Figure
 from roost.core.passes import BASE, Passes, Ticket
 from roost.core.signing import parse_keys
-from roost.listening import raise_file_limit
 from roost.testing import RunningServer, free_port, run_valkey, wait_until
 from roost.waitingroom.scripts import Offered
+from roost.web.listen import raise_file_limit
 from waitingroom_store import percentile, room_in, user_of
 
 PLAYERS = 2000
-PART = 100
+BATCH_LIMIT = 100
 WARM_UP = 10
 PACED = 100
 PAUSE_S = 0.15
@@ -158,8 +158,8 @@ async def enter_all(server: RunningServer, port: int, passes: Passes) -> tuple[A
     loop = asyncio.get_running_loop()
     async with contextlib.AsyncExitStack() as stack:
         room = room_in(await open_store(server.url, stack))
-        for start in range(0, PLAYERS, PART):
-            users = [user_of(number) for number in range(start, start + PART)]
+        for start in range(0, PLAYERS, BATCH_LIMIT):
+            users = [user_of(number) for number in range(start, start + BATCH_LIMIT)]
             places = await asyncio.gather(*(room.enter(user, "", "", BASE) for user in users))
             for user, place in zip(users, places, strict=True):
                 assert isinstance(place, Offered), place

@@ -25,7 +25,7 @@ TALKATIVE = 100_000
 BATCH = 100
 TICKS = 200
 WARM_UP_TICKS = 20
-PART = 1000
+BATCH_LIMIT = 1000
 MOST_BYTES = 400.0
 MOST_GROWTH = 2.0
 CAPACITY = 2 * BIG
@@ -33,8 +33,8 @@ EPOCH = 1
 
 METHOD = (
     f"Store: throwaway valkey-servers of the wheel, append-only file on (fsync once a second, never "
-    f"rewritten meanwhile). People enter by the script of `POST /api/queue/entry`, {PART:,} at a time, in a "
-    f"world that moves. Memory: growth of used_memory by the line, divided by its people; "
+    f"rewritten meanwhile). People enter by the script of `POST /api/queue/entry`, {BATCH_LIMIT:,} at a "
+    f"time, in a world that moves. Memory: growth of used_memory by the line, divided by its people; "
     f"ids of 12 bytes, no nickname, no region. `talkative`: {TALKATIVE:,} with a nickname of 10 and a "
     f"region of 2 characters, who have asked the store once. Admit: one server with room for all; "
     f"{TICKS} ticks of {BATCH} tickets with {SMALL:,} waiting in one store and as many with {BIG:,} in "
@@ -57,8 +57,8 @@ async def fill(
 ) -> list[tuple[str, Waiting]]:
     """Let people enter, some at a time; each with the place that they got."""
     places: list[tuple[str, Waiting]] = []
-    for start in range(numbers.start, numbers.stop, PART):
-        users = [user_of(number) for number in range(start, min(start + PART, numbers.stop))]
+    for start in range(numbers.start, numbers.stop, BATCH_LIMIT):
+        users = [user_of(number) for number in range(start, min(start + BATCH_LIMIT, numbers.stop))]
         answers = await asyncio.gather(*(room.enter(user, nickname, region, BASE) for user in users))
         for user, answer in zip(users, answers, strict=True):
             assert isinstance(answer, Waiting), answer
@@ -87,8 +87,8 @@ class Scene:
 
     async def enter(self, count: int) -> None:
         numbers = range(self.entered, self.entered + count)
-        for start in range(numbers.start, numbers.stop, 50 * PART):
-            await fill(self.room, range(start, min(start + 50 * PART, numbers.stop)))
+        for start in range(numbers.start, numbers.stop, 50 * BATCH_LIMIT):
+            await fill(self.room, range(start, min(start + 50 * BATCH_LIMIT, numbers.stop)))
         self.entered += count
 
     def used_memory(self) -> int:
@@ -141,8 +141,8 @@ async def memory(empty: Scene, people: int) -> Figure:
 async def talkative(empty: Scene) -> Figure:
     before = empty.used_memory()
     places = await fill(empty.room, range(TALKATIVE), "Wolkenstür", "kr")
-    for at in range(0, len(places), PART):
-        await asyncio.gather(*(empty.room.status(user) for user, _ in places[at : at + PART]))
+    for at in range(0, len(places), BATCH_LIMIT):
+        await asyncio.gather(*(empty.room.status(user) for user, _ in places[at : at + BATCH_LIMIT]))
     grown = await settled(empty.used_memory) - before
     return Figure(f"memory of one of {TALKATIVE:,}, talkative", "bytes", [grown / TALKATIVE])
 

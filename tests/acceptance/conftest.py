@@ -13,24 +13,12 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from roost.testing import free_port, wait_until
+from roost.testing import Answer, free_port, wait_until
 
 ROOST = [sys.executable, "-m", "roost"]
-
-
-@dataclass
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 def http(url: str, *, method: str = "GET", token: str = "", body: bytes | None = None) -> Answer:
@@ -126,7 +114,7 @@ class Started:
     def url(self) -> str:
         return next(word for word in self.text.split() if word.startswith("http://"))
 
-    def interrupt(self, number: int = signal.SIGINT, within_s: float = 3.0) -> int:
+    def interrupt(self, number: int = signal.SIGINT, within_s: float = 10.0) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout=within_s)
 

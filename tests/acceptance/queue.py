@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import io
 import itertools
-import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,19 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aiohttp import ClientSession
-
-from roost.app import Platform
 from roost.core.lease import MAX_STEP_MS
 from roost.core.passes import sign_entry
 from roost.core.signing import parse_keys
-from roost.gateway.server import bind, build_app, serve
-from roost.settings import GatewaySettings, QueueSettings, Settings
-from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer
+from roost.gateway.settings import GatewaySettings
+from roost.settings import Settings
+from roost.testing import Answer, Gateway, RunningServer, open_gateway
 from roost.waitingroom.scripts import Ticked
-from roost.worlds import World
+from roost.waitingroom.settings import QueueSettings
+from roost.waitingroom.worlds import World
 
 TOKEN = "a-token-for-the-tests"
 QUEUE_KEYS = "q1:" + base64.b64encode(b"queue-key-of-the-tests-32-bytes!").decode()
@@ -35,30 +29,10 @@ UNLIMITED = QueueSettings(ip_per_second=100_000, user_per_second=1000, user_burs
 LIFE = "7"
 
 
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def refusal(self) -> tuple[int, str]:
-        error = self.json["error"]
-        assert error["message"]
-        assert error["requestId"]
-        return self.status, error["code"]
-
-
-@dataclass
-class Gate:
+@dataclass(kw_only=True)
+class Gate(Gateway):
     """A gateway and its world `main`."""
 
-    session: ClientSession
-    platform: Platform
     server: RunningServer
     now_us: int = field(default_factory=lambda: time.time_ns() // 1000)
     _reports: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
@@ -67,35 +41,23 @@ class Gate:
     def world(self) -> World:
         return self.platform.worlds.of("main")
 
-    async def ask(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        token: str = "",
-        receipt: str = "",
-        headers: Any = (),
-    ) -> Reply:
-        sent = [*(headers.items() if isinstance(headers, dict) else headers)]
-        sent += [("X-API-Token", token)] if token else []
-        sent += [("X-Queue-Receipt", receipt)] if receipt else []
-        data = None if body is None else io.BytesIO(json.dumps(body).encode())
-        async with self.session.request(method, path, data=data, headers=sent) as response:
-            return Reply(response.status, response.headers, await response.read())
-
     # -- players
 
-    async def try_to_enter(self, user: str = "ann", *, receipt: str = "", **fields: Any) -> Reply:
-        return await self.ask("POST", "/api/queue/entry", {"userId": user, **fields}, receipt=receipt)
+    async def try_to_enter(self, user: str = "ann", *, receipt: str = "", **fields: Any) -> Answer:
+        body = {"userId": user, **fields}
+        return await self.ask("POST", "/api/queue/entry", body, headers=proof(receipt))
 
     async def enter(self, user: str = "ann", **fields: Any) -> Any:
         answer = await self.try_to_enter(user, **fields)
         assert answer.status == 200, answer.body
         return answer.json
 
-    async def try_status(self, user: str, receipt: str, **more: Any) -> Reply:
-        return await self.ask("GET", f"/api/queue/status?userId={user}", receipt=receipt, **more)
+    async def try_status(self, user: str, receipt: str, headers: Mapping[str, str] | None = None) -> Answer:
+        sent = {**proof(receipt), **(headers or {})}
+        return await self.ask("GET", f"/api/queue/status?userId={user}", headers=sent)
+
+    async def leave(self, user: str, receipt: str) -> Answer:
+        return await self.ask("DELETE", f"/api/queue/entry?userId={user}", headers=proof(receipt))
 
     async def status(self, user: str, receipt: str) -> Any:
         answer = await self.try_status(user, receipt)
@@ -108,18 +70,18 @@ class Gate:
 
     # -- game servers
 
-    async def report(self, server: str = "501", capacity: int = 10, users: int = 0, **more: Any) -> Reply:
+    async def report(self, server: str = "501", capacity: int = 10, users: int = 0, **more: Any) -> Answer:
         given = {"life": LIFE, "number": next(self._reports), "capacity": capacity, "users": users}
         path = f"/queue/v1/worlds/main/servers/{server}/report"
         return await self.ask("POST", path, {**given, "counted": 0, **more}, token=TOKEN)
 
-    async def consume(self, ticket: str, server: str = "501", conn: str = "c1", **more: Any) -> Reply:
+    async def consume(self, ticket: str, server: str = "501", conn: str = "c1", **more: Any) -> Answer:
         given = {"ticketId": ticket, "serverId": server, "life": LIFE, "connection": conn, **more}
         return await self.ask("POST", "/api/queue/tickets/consume", given, token=TOKEN)
 
     # -- operators and time
 
-    async def govern(self, **patch: Any) -> Reply:
+    async def govern(self, **patch: Any) -> Answer:
         return await self.ask("PATCH", "/queue/v1/worlds/main", patch, token=TOKEN)
 
     async def seen(self) -> Any:
@@ -172,20 +134,16 @@ def settings_for(
 
 @asynccontextmanager
 async def open_gate(server: RunningServer, settings: Settings) -> AsyncIterator[Gate]:
-    store = await Store.open(parse_store_url(server.url))
-    platform = Platform(settings, store, ("gateway",))
-    listener = bind("127.0.0.1", 0)
-    host, port = listener.getsockname()
-    runner = await serve(build_app(platform), listener)
-    try:
-        async with ClientSession(f"http://{host}:{port}") as session:
-            gate = Gate(session, platform, server)
-            gate.hold_the_clock()
-            await gate.tick()
-            yield gate
-    finally:
-        await runner.cleanup()
-        await store.close()
+    async with open_gateway(server.url, settings) as opened:
+        gate = Gate(session=opened.session, platform=opened.platform, address=opened.address, server=server)
+        gate.hold_the_clock()
+        await gate.tick()
+        yield gate
+
+
+def proof(receipt: str) -> dict[str, str]:
+    """The header that shows whose place it is; none without a receipt."""
+    return {"X-Queue-Receipt": receipt} if receipt else {}
 
 
 def signature(user: str = "ann", keys: str = QUEUE_KEYS, **more: Any) -> str:

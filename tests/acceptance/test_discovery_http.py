@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from roost.testing import free_port, wait_until
-from tests.acceptance.conftest import Answer, Home, http
+from roost.testing import Answer, free_port, wait_until
+from tests.acceptance.conftest import Home, http
 
 GAME = {"type": "game", "group": "kr-1", "serverId": "501", "ports": {"udp": 7777}, "capacity": 100}
 
@@ -205,10 +205,10 @@ def test_an_order_is_kept_over_a_restart_of_the_instance(api: Api) -> None:
     again = api.register()
     (instance,) = api.ask("GET", "/sd/v1/instances").json["instances"]
     assert instance["instanceId"] == again["instanceId"]
-    assert instance["order"] == {"drain": True, "outOfService": False, "weight": 5}
+    assert instance["override"] == {"drain": True, "outOfService": False, "weight": 5}
     assert instance["accepting"] is False
     lifted = api.ask("PUT", f"/sd/v1/instances/{again['instanceId']}/override", {}).json
-    assert lifted["instance"]["order"] is None
+    assert lifted["instance"]["override"] is None
     assert lifted["instance"]["accepting"] is True
 
 
@@ -301,7 +301,7 @@ def test_the_command_line_shows_and_orders(api: Api) -> None:
     assert json.loads(api.home.run("instances", "list", "--json").stdout)["instances"][0]["serverId"] == "501"
     assert "drain" in api.home.run("instances", "override", "501", "--drain").stdout
     shown = json.loads(api.home.run("instances", "show", "501", "--json").stdout)
-    assert shown["instance"]["order"]["drain"] is True
+    assert shown["instance"]["override"]["drain"] is True
     assert [line["event"] for line in shown["history"]] == ["added", "override"]
     wrong = api.home.run("instances", "override", "501")
     assert wrong.returncode == 1

@@ -20,9 +20,8 @@ from urllib.parse import quote
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 
-from roost.testing import free_port, wait_until
-from tests.acceptance.conftest import Answer, Home, Started, http
-from tests.waiting import eventually
+from roost.testing import Answer, eventually, free_port, wait_until
+from tests.acceptance.conftest import Home, Started, http
 
 WORLDS = "main,two,eu,full,grace,clean,idle,slow,dead,stop,drain,rules,direct"
 
@@ -118,7 +117,14 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture(scope="module")
 def game(stage: Stage) -> Game:
     """A server with room for all, in the world main."""
-    return stage.game("main", "--server-id", "501")
+    game = stage.game("main", "--server-id", "501")
+
+    def board_shows_it() -> bool:
+        page = http(f"{stage.up.url}/metrics").body
+        return b'queue_capacity{world="main"}' in page and b'queue_capacity{world="main"} 0.0' not in page
+
+    wait_until(board_shows_it, "the gateway's board, which is read once a second")
+    return game
 
 
 @dataclass(eq=False)
@@ -386,7 +392,7 @@ async def test_it_can_go_straight_to_the_store(stage: Stage) -> None:
     game = stage.game("direct", "--url", "embedded:", ROOST_QUEUE__WORLDS=WORLDS)
     async with playing(game, stage.ticket("ann", "direct")):
         assert game.count() == 1
-    assert game.metric('redis_command_latency_count{command="consume"}') >= 1
+    assert game.metric('redis_command_latency_count{capability="waitingroom",command="consume"}') >= 1
     await eventually(lambda: game.count() == 0, "ann to be gone")
 
 

@@ -14,15 +14,12 @@ import pytest
 from aiohttp import ClientSession
 
 from roost.api import Message
-from roost.app import Platform
 from roost.core.errors import InvalidId, OutcomeUnknown, StoreOverloaded, StoreRefused
 from roost.core.ids import check_id
-from roost.gateway.route import Request, Route
-from roost.gateway.server import bind, build_app, serve
-from roost.settings import GatewaySettings, Settings
-from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import run_valkey
+from roost.gateway.settings import GatewaySettings
+from roost.settings import Settings
+from roost.testing import RunningServer, open_gateway
+from roost.web.route import Request, Route
 
 TOKEN = "a-token-for-the-tests"
 LIMIT = 10_000
@@ -106,28 +103,20 @@ def settings_for(folder: Path, profile: str = "dev") -> Settings:
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    async for client in _client(settings_for(tmp_path)):
+async def client(server: RunningServer, tmp_path: Path) -> AsyncIterator[Client]:
+    async for client in _client(server.url, settings_for(tmp_path)):
         yield client
 
 
 @pytest.fixture
-async def lan_client(tmp_path: Path) -> AsyncIterator[Client]:
-    async for client in _client(settings_for(tmp_path, "lan")):
+async def lan_client(server: RunningServer, tmp_path: Path) -> AsyncIterator[Client]:
+    async for client in _client(server.url, settings_for(tmp_path, "lan")):
         yield client
 
 
-async def _client(settings: Settings) -> AsyncIterator[Client]:
-    with run_valkey() as server:
-        store = await Store.open(parse_store_url(server.url))
-        app = build_app(Platform(settings, store, ("gateway",)), ROUTES)
-        listener = bind("127.0.0.1", 0)
-        address = listener.getsockname()
-        runner = await serve(app, listener)
-        async with ClientSession(f"http://{address[0]}:{address[1]}") as session:
-            yield Client(session, address)
-        await runner.cleanup()
-        await store.close()
+async def _client(url: str, settings: Settings) -> AsyncIterator[Client]:
+    async with open_gateway(url, settings, more_routes=ROUTES) as gateway:
+        yield Client(gateway.session, gateway.address)
 
 
 async def post(client: Client, body: Any, token: str = TOKEN) -> tuple[int, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from roost.testing import free_port, wait_until
-from tests.acceptance.conftest import Answer, Home, http
+from roost.testing import Answer, free_port, wait_until
+from tests.acceptance.conftest import Home, http
 
 HEALTH = "/sd/v1/health"
 

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from roost.testing import RunningServer, run_valkey
+from roost.testing import RunningServer
 from tests.acceptance.queue import LIFE, TOKEN, Gate, open_gate, settings_for
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[RunningServer]:
-    with run_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared_server: RunningServer) -> RunningServer:
-    shared_server.command_reply("FLUSHALL")
-    return shared_server
 
 
 @pytest.fixture
@@ -72,9 +60,9 @@ async def test_where_nobody_waits_and_there_is_room_the_ticket_comes_at_once(gat
 
 async def test_who_leaves_has_no_place_any_more(gate: Gate) -> None:
     receipt = (await gate.enter("ann"))["receipt"]
-    assert (await gate.ask("DELETE", "/api/queue/entry?userId=ann", receipt=receipt)).status == 204
+    assert (await gate.leave("ann", receipt)).status == 204
     assert (await gate.status("ann", receipt))["status"] == "NONE"
-    assert (await gate.ask("DELETE", "/api/queue/entry?userId=ann", receipt=receipt)).status == 204
+    assert (await gate.leave("ann", receipt)).status == 204
 
 
 async def test_unknown_fields_are_accepted_and_named(gate: Gate) -> None:
@@ -119,7 +107,7 @@ async def test_whoever_is_inside_leaves_through_the_game(gate: Gate) -> None:
     await gate.report(capacity=1)
     entered = await gate.enter("ann")
     await gate.consume(entered["ticketId"])
-    left = await gate.ask("DELETE", "/api/queue/entry?userId=ann", receipt=entered["receipt"])
+    left = await gate.leave("ann", entered["receipt"])
     assert left.refusal == (400, "INVALID_INPUT")
     kicked = await gate.ask("DELETE", "/queue/v1/worlds/main/people/ann", token=TOKEN)
     assert kicked.refusal == (400, "INVALID_INPUT")
@@ -190,14 +178,15 @@ async def test_a_full_line_asks_to_come_later(server: RunningServer, tmp_path: P
         assert (await gate.enter("ann"))["rank"] == 1
 
 
-async def test_while_the_store_is_away_everybody_is_told_to_come_again(tmp_path: Path) -> None:
-    with run_valkey() as server:
-        async with open_gate(server, settings_for(tmp_path)) as gate:
-            receipt = (await gate.enter("ann"))["receipt"]
-            server.kill()
-            for answer in (await gate.try_to_enter("ann"), await gate.try_status("ann", receipt)):
-                assert answer.refusal == (503, "STORE_AWAY")
-                assert int(answer.headers["Retry-After"]) >= 1
+async def test_while_the_store_is_away_everybody_is_told_to_come_again(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    async with open_gate(valkey, settings_for(tmp_path)) as gate:
+        receipt = (await gate.enter("ann"))["receipt"]
+        valkey.kill()
+        for answer in (await gate.try_to_enter("ann"), await gate.try_status("ann", receipt)):
+            assert answer.refusal == (503, "STORE_AWAY")
+            assert int(answer.headers["Retry-After"]) >= 1
 
 
 # -- game servers

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 
 import pytest
 
-from roost.gateway.routes import queue as routes
-from roost.settings import QueueSettings
-from roost.testing import RunningServer, run_valkey
+from roost.testing import RunningServer
+from roost.waitingroom import desk
+from roost.waitingroom.settings import QueueSettings
 from tests.acceptance.queue import QUEUE_KEYS, TICKET_KEYS, TOKEN, Gate, open_gate, settings_for, signature
 
 LIMITED = (429, "TOO_MANY_REQUESTS")
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[RunningServer]:
-    with run_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared_server: RunningServer) -> RunningServer:
-    shared_server.command_reply("FLUSHALL")
-    return shared_server
 
 
 # -- limits
@@ -107,75 +95,76 @@ async def test_garbage_costs_the_store_nothing(server: RunningServer, tmp_path: 
 @pytest.fixture
 def nobody_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of a few is answered as one of a hundred thousand."""
-    monkeypatch.setattr(routes, "NEAR", 5)
-    monkeypatch.setattr(routes, "SMALL_LINE", 10)
+    monkeypatch.setattr(desk, "NEAR", 5)
+    monkeypatch.setattr(desk, "SMALL_LINE", 10)
+
+
+SMALL = QueueSettings(ip_per_second=100_000, user_per_second=1000, user_burst=10_000, gone_seconds=120)
 
 
 @pytest.fixture
-def small() -> QueueSettings:
-    return QueueSettings(ip_per_second=100_000, user_per_second=1000, user_burst=10_000, gone_seconds=120)
+async def gate(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gate]:
+    async with open_gate(server, settings_for(tmp_path, queue=SMALL)) as gate:
+        yield gate
+
+
+async def read_the_board(gate: Gate) -> None:
+    """From now on it is known, and spares the store a question for a second."""
+    gate.world.room.board.forget()
+    await gate.world.room.board.get()
 
 
 @pytest.mark.usefixtures("nobody_is_near")
-async def test_a_far_poll_asks_the_store_nothing_and_still_counts_as_being_there(
-    server: RunningServer, tmp_path: Path, small: QueueSettings
-) -> None:
-    async with open_gate(server, settings_for(tmp_path, queue=small)) as gate:
-        receipts = await gate.crowd(40)
-        gate.world.room.board.forget()
-        await gate.world.room.board.get()
-        before = gate.calls
+async def test_a_far_poll_asks_the_store_nothing_and_still_counts_as_being_there(gate: Gate) -> None:
+    receipts = await gate.crowd(40)
+    await read_the_board(gate)
+    before = gate.calls
 
-        told = await gate.status("u020", receipts["u020"])
+    told = await gate.status("u020", receipts["u020"])
 
-        assert (told["status"], told["rank"], gate.calls - before) == ("WAITING", 21, 0)
-        assert told["receipt"]
-        await gate.tick(9)
-        gate.world.room.board.forget()
-        await gate.status("u020", told["receipt"])
-        await gate.world.presence.flush()
-        await gate.tick(3)
-        seen = await gate.seen()
-        assert (seen["waiting"], seen["away"]) == (1, 39)
+    assert (told["status"], told["rank"], gate.calls - before) == ("WAITING", 21, 0)
+    assert told["receipt"]
+    await gate.tick(9)
+    gate.world.room.board.forget()
+    await gate.status("u020", told["receipt"])
+    await gate.world.presence.flush()
+    await gate.tick(3)
+    seen = await gate.seen()
+    assert (seen["waiting"], seen["away"]) == (1, 39)
 
 
 @pytest.mark.usefixtures("nobody_is_near")
-async def test_near_the_front_the_store_is_asked(
-    server: RunningServer, tmp_path: Path, small: QueueSettings
-) -> None:
-    async with open_gate(server, settings_for(tmp_path, queue=small)) as gate:
-        receipts = await gate.crowd(40)
-        await gate.report(capacity=1)
-        await gate.tick(1)
-        assert (await gate.status("u000", receipts["u000"]))["status"] == "PROMOTED"
-        before = gate.calls
-        await gate.status("u002", receipts["u002"])
-        assert gate.calls > before
+async def test_near_the_front_the_store_is_asked(gate: Gate) -> None:
+    receipts = await gate.crowd(40)
+    await gate.report(capacity=1)
+    await gate.tick(1)
+    assert (await gate.status("u000", receipts["u000"]))["status"] == "PROMOTED"
+    before = gate.calls
+    await gate.status("u002", receipts["u002"])
+    assert gate.calls > before
 
 
 async def test_where_the_board_is_coarse_the_store_is_asked(
-    server: RunningServer, tmp_path: Path, small: QueueSettings, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everybody before the second mark: the board cannot tell them apart."""
-    monkeypatch.setattr(routes, "NEAR", 0)
-    monkeypatch.setattr(routes, "SMALL_LINE", 10)
-    async with open_gate(server, settings_for(tmp_path, queue=small)) as gate:
-        receipts = await gate.crowd(200)
-        gate.world.room.board.forget()
-        await gate.world.room.board.get()
-        asked = {}
-        for user in ("u001", "u003", "u004", "u150"):
-            before = gate.calls
-            await gate.status(user, receipts[user])
-            asked[user] = gate.calls > before
-        assert asked == {"u001": True, "u003": True, "u004": False, "u150": False}
+    monkeypatch.setattr(desk, "NEAR", 0)
+    monkeypatch.setattr(desk, "SMALL_LINE", 10)
+    receipts = await gate.crowd(200)
+    await read_the_board(gate)
+    asked = {}
+    for user in ("u001", "u003", "u004", "u150"):
+        before = gate.calls
+        await gate.status(user, receipts[user])
+        asked[user] = gate.calls > before
+    assert asked == {"u001": True, "u003": True, "u004": False, "u150": False}
 
 
 @pytest.mark.usefixtures("nobody_is_near")
 async def test_a_vip_whose_ticket_ended_is_not_told_a_place_in_the_base_line(
-    server: RunningServer, tmp_path: Path, small: QueueSettings
+    server: RunningServer, tmp_path: Path
 ) -> None:
-    settings = settings_for(tmp_path, "lan", queue=small, queue_keys=QUEUE_KEYS, ticket_keys=TICKET_KEYS)
+    settings = settings_for(tmp_path, "lan", queue=SMALL, queue_keys=QUEUE_KEYS, ticket_keys=TICKET_KEYS)
     async with open_gate(server, settings) as gate:
         users = [f"u{n:03}" for n in range(40)]
         for user in users:
@@ -194,27 +183,24 @@ async def test_a_vip_whose_ticket_ended_is_not_told_a_place_in_the_base_line(
 
 
 @pytest.mark.usefixtures("nobody_is_near")
-async def test_who_lost_the_place_learns_it_also_far_back(
-    server: RunningServer, tmp_path: Path, small: QueueSettings
-) -> None:
-    async with open_gate(server, settings_for(tmp_path, queue=small)) as gate:
-        receipts = await gate.crowd(40)
-        kicked = [f"u{n:03}" for n in (15, 20, 21, 39)]
-        for user in kicked:
-            await gate.ask("DELETE", f"/queue/v1/worlds/main/people/{user}", token=TOKEN)
-        gate.world.room.board.forget()
-        for user in receipts:
-            await gate.status(user, receipts[user])
-        await gate.world.presence.flush()
-        statuses = {user: (await gate.status(user, receipts[user]))["status"] for user in receipts}
-        assert [user for user, status in statuses.items() if status == "NONE"] == kicked
-        assert (await gate.status("u020", receipts["u020"]))["status"] == "NONE"
-        again = await gate.enter("u020")
-        assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
-        before = gate.calls
-        await gate.world.room.board.get()
-        assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
-        assert gate.calls == before
+async def test_who_lost_the_place_learns_it_also_far_back(gate: Gate) -> None:
+    receipts = await gate.crowd(40)
+    kicked = [f"u{n:03}" for n in (15, 20, 21, 39)]
+    for user in kicked:
+        await gate.ask("DELETE", f"/queue/v1/worlds/main/people/{user}", token=TOKEN)
+    gate.world.room.board.forget()
+    for user in receipts:
+        await gate.status(user, receipts[user])
+    await gate.world.presence.flush()
+    statuses = {user: (await gate.status(user, receipts[user]))["status"] for user in receipts}
+    assert [user for user, status in statuses.items() if status == "NONE"] == kicked
+    assert (await gate.status("u020", receipts["u020"]))["status"] == "NONE"
+    again = await gate.enter("u020")
+    assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
+    before = gate.calls
+    await gate.world.room.board.get()
+    assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
+    assert gate.calls == before
 
 
 @pytest.mark.usefixtures("nobody_is_near")
@@ -222,8 +208,7 @@ async def test_far_polls_are_limited_too(server: RunningServer, tmp_path: Path) 
     queue = QueueSettings(ip_per_second=100_000)
     async with open_gate(server, settings_for(tmp_path, queue=queue)) as gate:
         receipts = await gate.crowd(30)
-        gate.world.room.board.forget()
-        await gate.world.room.board.get()
+        await read_the_board(gate)
         answers = [await gate.try_status("u020", receipts["u020"]) for _ in range(30)]
         assert 10 <= sum(answer.status == 200 for answer in answers) <= 20
         assert answers[-1].refusal == LIMITED
@@ -231,45 +216,39 @@ async def test_far_polls_are_limited_too(server: RunningServer, tmp_path: Path) 
 
 @pytest.mark.parametrize(("far", "browser"), [(False, False), (True, False), (True, True)])
 async def test_g12_the_rank_that_somebody_sees_never_rises(
-    server: RunningServer,
-    tmp_path: Path,
-    small: QueueSettings,
-    far: bool,
-    browser: bool,
-    request: pytest.FixtureRequest,
+    gate: Gate, far: bool, browser: bool, request: pytest.FixtureRequest
 ) -> None:
     if far:
         request.getfixturevalue("nobody_is_near")
-    async with open_gate(server, settings_for(tmp_path, queue=small)) as gate:
-        receipts = await gate.crowd(40)
-        ranks: list[int] = []
+    receipts = await gate.crowd(40)
+    ranks: list[int] = []
 
-        async def look(user: str = "u030") -> None:
-            gate.world.room.board.forget()
-            cookie = {"Cookie": f"roost_receipt_main={receipts[user]}"}
-            answer = await gate.try_status(
-                user, "" if browser else receipts[user], headers=cookie if browser else {}
-            )
-            if browser:
-                receipts[user] = SimpleCookie(answer.headers["Set-Cookie"])["roost_receipt_main"].value
-            else:
-                receipts[user] = answer.json["receipt"]
-            if user == "u030":
-                ranks.append(answer.json["rank"])
+    async def look(user: str = "u030") -> None:
+        gate.world.room.board.forget()
+        cookie = {"Cookie": f"roost_receipt_main={receipts[user]}"}
+        answer = await gate.try_status(
+            user, "" if browser else receipts[user], headers=cookie if browser else {}
+        )
+        if browser:
+            receipts[user] = SimpleCookie(answer.headers["Set-Cookie"])["roost_receipt_main"].value
+        else:
+            receipts[user] = answer.json["receipt"]
+        if user == "u030":
+            ranks.append(answer.json["rank"])
 
-        await look()
-        await gate.tick(9)
-        for n in range(20, 40):
-            await look(f"u{n:03}")
-        await gate.world.presence.flush()
-        await gate.tick(4)
-        assert (await gate.seen())["away"] == 20
-        await look()
-        assert ranks[-1] <= 11
-        for n in range(20):
-            await look(f"u{n:03}")
-        await gate.world.presence.flush()
-        assert (await gate.seen())["waiting"] == 40
-        await look()
-        assert ranks == sorted(ranks, reverse=True)
-        assert ranks[0] == 31
+    await look()
+    await gate.tick(9)
+    for n in range(20, 40):
+        await look(f"u{n:03}")
+    await gate.world.presence.flush()
+    await gate.tick(4)
+    assert (await gate.seen())["away"] == 20
+    await look()
+    assert ranks[-1] <= 11
+    for n in range(20):
+        await look(f"u{n:03}")
+    await gate.world.presence.flush()
+    assert (await gate.seen())["waiting"] == 40
+    await look()
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] == 31

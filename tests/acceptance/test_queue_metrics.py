@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from roost.testing import RunningServer, run_valkey
+from roost.testing import RunningServer
+from roost.waitingroom.board import FRESH_S
 from tests.acceptance.queue import Gate, open_gate, settings_for
 
 KINDS = {
@@ -38,14 +41,8 @@ KINDS = {
 
 
 @pytest.fixture
-def server() -> Iterator[RunningServer]:
-    with run_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-async def gate(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gate]:
-    async with open_gate(server, settings_for(tmp_path)) as gate:
+async def gate(valkey: RunningServer, tmp_path: Path) -> AsyncIterator[Gate]:
+    async with open_gate(valkey, settings_for(tmp_path)) as gate:
         yield gate
 
 
@@ -107,12 +104,12 @@ async def test_the_numbers_are_those_of_the_world(gate: Gate) -> None:
 
 
 async def test_without_a_store_the_page_is_there_and_old_numbers_are_not(
-    gate: Gate, server: RunningServer
+    gate: Gate, valkey: RunningServer
 ) -> None:
     await gate.enter("ann")
     gate.world.room.board.forget()
     assert 'queue_waiting_size{world="main"} 1.0' in await page(gate)
-    server.kill()
+    valkey.kill()
     gate.world.room.board.forget()
     text = await page(gate)
     assert 'queue_entry_throughput{world="main"} 1.0' in text
@@ -120,15 +117,16 @@ async def test_without_a_store_the_page_is_there_and_old_numbers_are_not(
 
 
 async def test_a_store_that_hangs_holds_the_page_up_for_a_second_at_most(
-    gate: Gate, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, valkey: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.gateway.metrics.BOARD_WAIT_S", 0.1)
+    monkeypatch.setattr("roost.waitingroom.metrics.BOARD_WAIT_S", 0.1)
     gate.world.room.board.forget()
     await page(gate)
-    server.pause()
+    valkey.pause()
     try:
-        monkeypatch.setattr(gate.world.room.board, "_fresh_s", 0.0)
+        later = time.monotonic() + 2 * FRESH_S  # the page must ask again, and gets no answer
+        monkeypatch.setattr("roost.waitingroom.board.time", SimpleNamespace(monotonic=lambda: later))
         text = await page(gate)
         assert 'queue_waiting_size{world="main"} 0.0' in text, "the last known numbers, for a while"
     finally:
-        server.resume()
+        valkey.resume()

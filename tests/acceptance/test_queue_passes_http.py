@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from aiohttp import ClientError
 
 from roost.core.passes import Passes, Receipt, Ticket
 from roost.core.signing import parse_keys
-from roost.testing import RunningServer, run_valkey
+from roost.testing import RunningServer
 from tests.acceptance.queue import (
     OTHER_KEYS,
     QUEUE_KEYS,
@@ -27,18 +27,6 @@ from tests.acceptance.queue import (
 REFUSED = (401, "TOKEN_REFUSED")
 NO_TICKET = (401, "TICKET_REFUSED")
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[RunningServer]:
-    with run_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared_server: RunningServer) -> RunningServer:
-    shared_server.command_reply("FLUSHALL")
-    return shared_server
 
 
 @pytest.fixture
@@ -144,7 +132,7 @@ async def test_g17_a_place_is_shown_to_whoever_holds_its_receipt(gate: Gate) -> 
     assert (await gate.try_status("ann", mine)).status == 200
     for receipt in (other, "", "x", mine[:-2]):
         assert (await gate.try_status("ann", receipt)).refusal == REFUSED
-        leaving = await gate.ask("DELETE", "/api/queue/entry?userId=ann", receipt=receipt)
+        leaving = await gate.leave("ann", receipt)
         assert leaving.refusal == REFUSED
     assert (await gate.seen())["waiting"] == 2
 
@@ -203,7 +191,7 @@ async def test_the_first_receipt_of_a_world_names_its_birth(gate: Gate) -> None:
     gate.world.room.board.forget()
     assert (await gate.world.room.board.get()).born == 0
     receipt = (await gate.enter("ann", signature=signature("ann")))["receipt"]
-    passes = gate.platform.worlds.passes
+    passes = gate.platform.worlds.keyring.passes
     assert passes.receipt(receipt, "main", "ann").born == (await gate.world.room.read_board()).born > 0
 
 

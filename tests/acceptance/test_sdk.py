@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import roost
-from roost.api.discovery import Change, Instance, Order
+from roost.api.discovery import Change, Instance, Override
 from roost.app import Platform
 from roost.core.errors import (
     FencedInstance,
@@ -28,12 +28,8 @@ from roost.core.errors import (
     StoreUnavailable,
     UnknownInstance,
 )
-from roost.gateway.server import bind, build_app, serve
 from roost.settings import Settings
-from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer, free_port, run_valkey
-from tests.waiting import eventually
+from roost.testing import RunningServer, eventually, free_port, open_gateway, run_valkey
 
 TOKEN = "a-token-for-the-tests"
 
@@ -57,20 +53,9 @@ class World:
 @pytest.fixture(params=["http", "redis", "process"])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
     with run_valkey(persistent=True) as server:
-        store = await Store.open(parse_store_url(server.url))
-        platform = Platform(Settings(data=tmp_path, api_token=TOKEN, store=server.url), store, ("gateway",))
-        listener = bind("127.0.0.1", 0)
-        host, port = listener.getsockname()
-        runner = await serve(build_app(platform), listener)
-        loops = [asyncio.create_task(loop) for loop in platform.loops()]
-        try:
-            yield World(server, platform, f"http://{host}:{port}", tmp_path / "cache", request.param)
-        finally:
-            for loop in loops:
-                loop.cancel()
-            await asyncio.gather(*loops, return_exceptions=True)
-            await runner.cleanup()
-            await store.close()
+        settings = Settings(data=tmp_path, api_token=TOKEN, store=server.url)
+        async with open_gateway(server.url, settings, loops=True) as gateway:
+            yield World(server, gateway.platform, gateway.url, tmp_path / "cache", request.param)
 
 
 async def test_register_beat_discover_get_remove(world: World) -> None:
@@ -231,8 +216,8 @@ async def test_inside_registered_it_lives_and_afterwards_it_is_gone(world: World
 async def test_an_operator_can_drain_and_the_instance_hears_of_it(world: World) -> None:
     words: list[str] = []
     async with world.connect(ttl_seconds=3.0) as client:
-        async with client.registered(type="game", group="kr-1", on_word=words.append) as me:
-            await world.platform.discovery.override(me.instance_id, Order(drain=True))
+        async with client.registered(type="game", group="kr-1", on_directive=words.append) as me:
+            await world.platform.discovery.override(me.instance_id, Override(drain=True))
             await eventually(lambda: words == ["drain"])
             assert me.draining
             assert not (await client.discover("game"))[0].accepting
@@ -253,7 +238,7 @@ async def test_g4_what_the_store_forgot_registers_itself_again(world: World) -> 
 async def test_g4_what_an_operator_removed_does_not_come_back(world: World) -> None:
     words: list[str] = []
     async with world.connect(ttl_seconds=3.0) as client:
-        async with client.registered(type="game", group="kr-1", on_word=words.append) as me:
+        async with client.registered(type="game", group="kr-1", on_directive=words.append) as me:
             await world.platform.discovery.remove(me.instance_id, cause="removed")
             await eventually(lambda: words == ["removed"])
             assert await client.discover("game") == []

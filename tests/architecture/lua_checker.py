@@ -186,7 +186,7 @@ def _split(tokens: list[Token], start: int) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-def _locals(tokens: list[Token]) -> Iterator[tuple[str, list[Token], int]]:
+def locals_in(tokens: list[Token]) -> Iterator[tuple[str, list[Token], int]]:
     """(name, tokens of its value, line) of every `local a, b = x, y`."""
     for at, token in enumerate(tokens):
         if token.text != "local" or tokens[at + 1].text == "function":
@@ -303,7 +303,7 @@ def _made_from(prefixes: set[str], tokens: list[Token]) -> dict[str, str]:
     """Local name → the parameter that an id was appended to."""
     return {
         name: value[0].text
-        for name, value, _ in _locals(tokens)
+        for name, value, _ in locals_in(tokens)
         if len(value) > 2 and value[0].text in prefixes and value[1].text == ".."
     }
 
@@ -318,7 +318,7 @@ def _made_of_table(argument: list[Token], tokens: list[Token]) -> bool:
     """Whether it is a local name for `keys.prefix .. id`."""
     return len(argument) == 1 and any(
         name == argument[0].text and _table_field(value) and len(value) > 4 and value[3].text == ".."
-        for name, value, _ in _locals(tokens)
+        for name, value, _ in locals_in(tokens)
     )
 
 
@@ -326,7 +326,7 @@ def _key_faults(contract: Contract, script: Function, functions: dict[str, Funct
     """Every key that the script and its functions hand on is a declared one, in its declared form."""
     for function in (script, *functions.values()):
         listed = _walked_lists(contract, function.tokens)
-        values = {name: value for name, value, _ in _locals(function.tokens)}
+        values = {name: value for name, value, _ in locals_in(function.tokens)}
         for argument, kind, line in _key_arguments(function.tokens, functions):
             given = argument
             if len(given) == 1 and _made_of_table(given, function.tokens):
@@ -396,7 +396,7 @@ def _call_faults(contract: Contract, body: list[Function], functions: dict[str, 
     called: set[str] = set()
     script = body[0]
     for function in (script, *functions.values()):
-        names = {*function.parameters, *functions, *(name for name, _, _ in _locals(function.tokens))}
+        names = {*function.parameters, *functions, *(name for name, _, _ in locals_in(function.tokens))}
         for call in calls_in(function.tokens):
             root = call.name.partition(".")[0]
             called.add(call.name)

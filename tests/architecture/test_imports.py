@@ -1,35 +1,38 @@
-"""Imports go one way: core ← {store, wire, db, api} ← capability ← app ← {gateway, servers, sdk, cli}."""
+"""Imports go one way: core ← {store, wire, db, api, web} ← capability ← app ← {gateway, sdk, servers} ← cli.
+
+`ENTRANCES` of the direction are in `MAY_IMPORT`.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from tests.architecture.source import Import, Module, module_of, modules, parse_module
 
 GROUND = frozenset({"core", "version"})
-ADAPTERS = frozenset({"store", "wire", "db", "api"})
-CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes"})
-FRAME = frozenset({"settings", "logs", "listening"})
-BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | FRAME | {"alerts"}
-APP = BELOW_APP | {"app", "worlds"}
+ADAPTERS = frozenset({"store", "wire", "db", "api", "web"})
+CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes", "tokens", "alerts"})
+BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | {"settings", "logs"}
+APP = BELOW_APP | {"app"}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "version": frozenset(),
     "core": frozenset({"version"}),
     **dict.fromkeys(ADAPTERS, GROUND),
-    **dict.fromkeys(CAPABILITIES, GROUND | ADAPTERS),
-    "alerts": GROUND,
-    "settings": GROUND | {"store", "alerts", "waitingroom"},
+    "web": GROUND | {"api"},
+    **dict.fromkeys(CAPABILITIES, GROUND | {"store", "wire", "db", "api"}),
+    "settings": GROUND | {"store"},
     "logs": GROUND,
-    "listening": GROUND,
-    "worlds": BELOW_APP,
-    "app": BELOW_APP | {"worlds"},
+    "local": GROUND | {"settings"},
+    "app": BELOW_APP,
     "gateway": APP,
     "sdk": APP,
     "servers": APP | {"sdk"},
     "drills": APP | {"sdk"},
-    "cli": APP | {"gateway", "servers", "sdk", "drills"},
+    "roles": APP | {"gateway", "servers", "sdk", "local"},
+    "cli": APP | {"roles", "local", "gateway", "servers", "sdk", "drills"},
     "console": frozenset(),
     "testing": APP | {"gateway", "servers", "sdk", "cli"},
     "roost": APP | {"sdk"},
@@ -37,11 +40,14 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 """Part of the tree → the parts it may import, besides itself."""
 
+SECTION = re.compile(r"roost\.\w+\.settings")
+"""The settings of a part: nothing but what its own fields need, so that `roost.settings` can collect them."""
+
 SDK_NEEDS = GROUND | {"api", "sdk"}
 """What sdk may import at module level, so that a game server does not load all of Roost."""
 
-SDK_LOADED_ON_USE = frozenset({"roost.sdk.direct"})
-"""The transport that knows the rest. Nobody may import it at module level."""
+SDK_LOADED_ON_USE = "roost.sdk.direct"
+"""The package of the transport that knows the rest. Nobody outside may import it at module level."""
 
 DOES_IO = frozenset(
     {"aiohttp", "asyncpg", "hiredis", "http", "importlib", "io", "multiprocessing", "os", "pathlib"}
@@ -55,6 +61,10 @@ PURE: dict[str, frozenset[str]] = {"core": DOES_IO, "balancing": DOES_IO - {"thr
 VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
 
 
+def is_loaded_on_use(name: str) -> bool:
+    return name == SDK_LOADED_ON_USE or name.startswith(f"{SDK_LOADED_ON_USE}.")
+
+
 def forbidden_imports(module: Module) -> list[str]:
     """One line for each import that goes against the direction."""
     faults = []
@@ -63,8 +73,10 @@ def forbidden_imports(module: Module) -> list[str]:
         if target is None:
             continue
         group = modules()[target].group
-        on_use = found.lazy or module.name in SDK_LOADED_ON_USE
+        on_use = found.lazy or is_loaded_on_use(module.name)
         allowed = SDK_NEEDS if module.group == "sdk" and not on_use else MAY_IMPORT[module.group]
+        if module.group == "settings" and SECTION.fullmatch(target):
+            continue
         if group != module.group and group not in allowed:
             faults.append(f"{module.at(found.line)} imports {found.target}")
     return faults
@@ -78,9 +90,26 @@ def test_imports_go_one_way() -> None:
     assert [fault for module in modules().values() for fault in forbidden_imports(module)] == []
 
 
+def test_a_section_of_settings_needs_nothing_but_its_own_part() -> None:
+    for module in modules().values():
+        if SECTION.fullmatch(module.name):
+            targets = {target for found in module.imports if (target := module_of(found.target)) is not None}
+            foreign = {modules()[target].group for target in targets} - GROUND - {module.group}
+            assert not foreign, f"{module.name} imports {foreign}"
+
+
+def test_a_capability_imports_no_other_and_no_web() -> None:
+    for module in modules().values():
+        if module.group in CAPABILITIES:
+            targets = {target for found in module.imports if (target := module_of(found.target)) is not None}
+            groups = {modules()[target].group for target in targets} - {module.group}
+            assert not groups & (CAPABILITIES | {"web"}), module.name
+
+
 def test_what_the_sdk_loads_on_use_is_not_loaded_before() -> None:
-    eager = {module_of(found.target) for m in modules().values() for found in m.imports if not found.lazy}
-    assert eager & SDK_LOADED_ON_USE == set()
+    outside = [module for module in modules().values() if not is_loaded_on_use(module.name)]
+    eager = {module_of(found.target) or "" for m in outside for found in m.imports if not found.lazy}
+    assert {name for name in eager if is_loaded_on_use(name)} == set()
 
 
 def test_an_import_against_the_direction_would_be_found() -> None:

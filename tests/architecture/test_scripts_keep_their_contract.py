@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from roost.store.contract import parse_script
 from tests.architecture.lua_checker import faults_of, include_faults
+from tests.architecture.lua_numbers import joined_numbers
 from tests.architecture.source import PACKAGE, modules
 
 SHARED = PACKAGE / "store" / "lua"
@@ -31,6 +33,34 @@ FUNCTIONS = functions_for(SHARED)
 def test_a_script_keeps_its_contract(file: Path) -> None:
     functions = functions_for(file.parent)
     assert faults_of(file.stem, file.read_text(encoding="utf-8"), functions, file.parent, SHARED) == []
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if "waitingroom" not in file.parts], ids=lambda file: file.stem
+)
+def test_no_number_is_joined_to_text_as_it_is(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    args = parse_script(file.stem, text, file.parent, SHARED).args if file in SCRIPTS else ()
+    assert joined_numbers(file.stem, text, {p.name for p in args if p.type == "int"}) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "local n = tonumber('1')\nlocal s = 'a' .. n",
+        "local n = x * 1000\nlocal s = n .. 'a'",
+        "local n = math.max(1, 2)\nlocal s = table.concat({ 'a', n }, ',')",
+        "local s = 'a' .. args.at .. 'b'",
+        "local function f(keys, now)\n  return 'a' .. now\nend",
+    ],
+)
+def test_a_number_that_is_joined_as_it_is_is_found(body: str) -> None:
+    assert joined_numbers("bad", body, {"at"})
+
+
+def test_a_number_that_is_written_out_first_may_be_joined() -> None:
+    good = "local n = now_us(args.now)\nlocal s = 'a' .. int(n) .. string.format('%.0f', n) .. n.x .. args.id"
+    assert joined_numbers("good", good, {"now"}) == []
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.stem)

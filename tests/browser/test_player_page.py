@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from roost.testing import free_port
+from roost.testing import eventually, free_port
 from tests.acceptance.conftest import Home, Started, http
 from tests.browser.chromium import BINARY, Page, chromium
-from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,11 +44,21 @@ def start_all(home: Home) -> Started:
     return up
 
 
-async def test_from_the_place_in_the_line_into_the_game_by_itself(home: Home) -> None:
+@asynccontextmanager
+async def page_of_a_held_world(
+    home: Home, fragment: str = "", **change: Any
+) -> AsyncIterator[tuple[Started, Page]]:
+    """The page of a world that admits nobody, with a game server that could."""
     up = start_all(home)
-    await asyncio.to_thread(govern, home, up, mode="hold", message="patch night <b>1.4</b>")
+    await asyncio.to_thread(govern, home, up, mode="hold", **change)
     async with chromium() as page:
-        await page.open(f"{up.url}/queue/main#userId=ann&nickname=Ann&signature=")
+        await page.open(f"{up.url}/queue/main{fragment}")
+        yield up, page
+
+
+async def test_from_the_place_in_the_line_into_the_game_by_itself(home: Home) -> None:
+    who = "#userId=ann&nickname=Ann&signature="
+    async with page_of_a_held_world(home, who, message="patch night <b>1.4</b>") as (up, page):
         await shows(page, "your place in the line", "patch night <b>1.4</b>", "for 5 min", "Leave the line")
         assert await page.value("location.hash") == "", "who they are stays in no address"
         assert await page.value("document.getElementById('rank').textContent") == "1"
@@ -60,10 +71,7 @@ async def test_from_the_place_in_the_line_into_the_game_by_itself(home: Home) ->
 
 
 async def test_who_brings_no_name_is_asked_and_may_leave_again(home: Home) -> None:
-    up = start_all(home)
-    await asyncio.to_thread(govern, home, up, mode="hold")
-    async with chromium() as page:
-        await page.open(f"{up.url}/queue/main")
+    async with page_of_a_held_world(home) as (up, page):
         await shows(page, "Who are you?")
         await page.value("document.getElementById('user').value = 'bea'")
         await page.value("document.getElementById('ask').requestSubmit()")
@@ -75,10 +83,7 @@ async def test_who_brings_no_name_is_asked_and_may_leave_again(home: Home) -> No
 
 
 async def test_a_gateway_that_is_away_costs_nothing_but_patience(home: Home) -> None:
-    up = start_all(home)
-    await asyncio.to_thread(govern, home, up, mode="hold")
-    async with chromium() as page:
-        await page.open(f"{up.url}/queue/main#userId=ann")
+    async with page_of_a_held_world(home, "#userId=ann") as (up, page):
         await shows(page, "your place in the line")
         port = up.url.rpartition(":")[2]
         assert await asyncio.to_thread(up.interrupt) == 0

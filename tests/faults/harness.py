@@ -1,7 +1,4 @@
-"""What the fault tests share: callers that check every reply, a proxy that mistreats bytes, and patience.
-
-Nothing here sleeps for a guessed time to let something happen: `eventually` looks until it has happened.
-"""
+"""What the fault tests share: callers that check every reply, a proxy that mistreats bytes, and patience."""
 
 from __future__ import annotations
 
@@ -9,13 +6,13 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from roost.core.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from roost.store.link import Link, LinkOptions
 from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer
+from roost.testing import RunningServer, eventually, open_store
 
 FAST = LinkOptions(command_timeout_s=0.5, connect_timeout_s=0.5)
 PATIENT = LinkOptions(command_timeout_s=5.0, connect_timeout_s=1.0)
@@ -28,17 +25,9 @@ HONEST: tuple[type[StoreError], ...] = (StoreUnavailable, OutcomeUnknown)
 """The errors that a call may end with when its store fails."""
 
 
-async def eventually(condition: Callable[[], bool], what: str = "", timeout_s: float = HANG_S) -> None:
-    """Look every 10 ms until the condition holds."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {timeout_s:g} s: {what}"
-        await asyncio.sleep(0.01)
-
-
 async def reaches(read: Callable[[], int], goal: int) -> None:
     """Wait until a number that only grows has come that far."""
-    await eventually(lambda: read() >= goal, f"the number reaches {goal}")
+    await eventually(lambda: read() >= goal, f"the number to reach {goal}", HANG_S)
 
 
 async def in_thread(work: Callable[..., object], *args: object) -> None:
@@ -46,15 +35,11 @@ async def in_thread(work: Callable[..., object], *args: object) -> None:
     await asyncio.to_thread(work, *args)
 
 
-@contextlib.asynccontextmanager
-async def opened(
+def opened(
     url: str, options: LinkOptions = FAST, client_name: str = "roost", wait_s: float | None = HANG_S
-) -> AsyncIterator[Store]:
-    store = await Store.open(parse_store_url(url), options=options, client_name=client_name, wait_s=wait_s)
-    try:
-        yield store
-    finally:
-        await store.close()
+) -> AbstractAsyncContextManager[Store]:
+    """A store that gives up fast: a fault must be seen within the time of a test."""
+    return open_store(url, options=options, client_name=client_name, wait_s=wait_s)
 
 
 async def closes_after(url: str, disturb: Callable[[Store], None]) -> None:
@@ -151,15 +136,25 @@ class Crowd:
     async def trouble(self) -> None:
         """Wait until somebody has met an error."""
         before = self.failed
-        await eventually(lambda: self._broken() or self.failed > before, "somebody meets the fault")
+        await eventually(lambda: self._broken() or self.failed > before, "somebody to meet the fault", HANG_S)
+
+    async def outlive(self, strike: Callable[[], None], heal: Callable[[], None]) -> None:
+        """Everybody gets answers before the strike and after the healing, and somebody meets the fault."""
+        await self.progress()
+        strike()
+        await self.trouble()
+        await in_thread(heal)
+        await self.progress()
 
     async def stop(self) -> None:
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
+        """End all callers, whatever they have met; returns when they are gone."""
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _broken(self) -> bool:
         return any(task.done() for task in self._tasks)
@@ -191,8 +186,7 @@ async def crowd(
         yield group
         await group.stop()
     finally:
-        group.cancel()
-        await asyncio.gather(*group._tasks, return_exceptions=True)
+        await group.cancel()
 
 
 Split = Callable[[bytes], Iterable[bytes]]
@@ -229,7 +223,7 @@ class Proxy:
         assert self._server is not None
         self._server.close()
         self.cut()
-        await eventually(lambda: not self._pipes, "the proxy's connections to end")
+        await eventually(lambda: not self._pipes, "the proxy's connections to end", HANG_S)
         await self._server.wait_closed()
 
     def hold_replies(self) -> None:

@@ -18,9 +18,9 @@ from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.topology.cluster import slot_of
 from roost.store.url import parse_store_url
-from roost.testing import RunningCluster, RunningServer, run_cluster
+from roost.testing import RunningCluster, RunningServer, eventually, run_cluster
 
-from .harness import HANG_S, PATIENT, closes_after, crowd, eventually, in_thread, opened, write_and_read
+from .harness import HANG_S, PATIENT, closes_after, crowd, in_thread, opened, write_and_read
 
 MOVING = "moving"
 SLOT = slot_of(MOVING.encode())

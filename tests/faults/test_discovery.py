@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import signal
 import subprocess
 import sys
 import time
@@ -26,20 +24,22 @@ from roost.api.discovery import Beat, Change, RegisterInput
 from roost.core.errors import OutcomeUnknown, RemovedInstance, StoreError, StoreUnavailable
 from roost.discovery.service import Discovery
 from roost.store.link import LinkOptions
-from roost.store.store import Store
 from roost.store.topology.cluster import slot_of
-from roost.store.url import parse_store_url
 from roost.testing import (
+    Fault,
+    Fleet,
     RunningCluster,
     RunningServer,
     SentinelGroup,
+    eventually,
     free_port,
+    open_store,
     run_cluster,
+    run_fleet,
     run_sentinel,
     run_valkey,
     wait_until,
 )
-from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 TTL_S = 6.0
@@ -88,30 +88,18 @@ def server() -> Iterator[RunningServer]:
 class Processes:
     """Fleets and gateways as processes of their own; all are gone at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._folder = folder
-        self._all: list[subprocess.Popen[bytes]] = []
+        self._stack = stack
+        self._gateways = 0
 
-    def fleet(
-        self, url: str, count: int, ttl_s: float = TTL_S, fault: str = ""
-    ) -> tuple[list[str], subprocess.Popen[bytes]]:
-        out = self._folder / f"fleet-{len(self._all)}"
-        command = [
-            sys.executable,
-            "-m",
-            "tests.faults.fleet",
-            url,
-            str(count),
-            str(ttl_s),
-            *([fault] if fault else []),
-        ]
-        process = self._start(command, out)
-        wait_until(lambda: out.read_text().endswith("]\n"), "the fleet to register", out.read_text)
-        return json.loads(out.read_text().splitlines()[-1]), process
+    def fleet(self, url: str, count: int, ttl_s: float = TTL_S, fault: Fault = "") -> Fleet:
+        return self._stack.enter_context(run_fleet(url, count, ttl_seconds=ttl_s, fault=fault))
 
     def gateway(self, url: str) -> subprocess.Popen[bytes]:
-        out = self._folder / f"gateway-{len(self._all)}"
-        data = self._folder / f"data-{len(self._all)}"
+        self._gateways += 1
+        out = self._folder / f"gateway-{self._gateways}"
+        data = self._folder / f"data-{self._gateways}"
         command = [
             sys.executable,
             "-m",
@@ -124,38 +112,24 @@ class Processes:
             "--data",
             str(data),
         ]
-        process = self._start(command, out)
-        wait_until(lambda: "is up" in out.read_text(), "the gateway", out.read_text)
-        return process
-
-    def _start(self, command: list[str], out: Path) -> subprocess.Popen[bytes]:
         with out.open("wb") as stream:
             process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=ROOT)
-        self._all.append(process)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        wait_until(lambda: "is up" in out.read_text(), "the gateway", out.read_text)
         return process
-
-    def end(self) -> None:
-        for process in self._all:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    processes = Processes(tmp_path)
-    yield processes
-    processes.end()
+    with contextlib.ExitStack() as stack:
+        yield Processes(tmp_path, stack)
 
 
 @contextlib.asynccontextmanager
 async def discovery_on(url: str) -> AsyncIterator[Discovery]:
-    store = await Store.open(parse_store_url(url), options=OPTIONS, wait_s=20)
-    try:
+    async with open_store(url, options=OPTIONS, wait_s=20) as store:
         yield Discovery(store)
-    finally:
-        await store.close()
 
 
 @contextlib.asynccontextmanager
@@ -196,10 +170,11 @@ async def test_g2_the_silent_and_the_hung_are_suspect_in_time_and_dead_once(
 ) -> None:
     processes.gateway(server.url)
     async with discovery_on(server.url) as discovery, watching(discovery) as seen:
-        (instance_id,), process = processes.fleet(server.url, 1, fault="hang" if fault == "hang" else "")
+        fleet = processes.fleet(server.url, 1, fault="hang" if fault == "hang" else "")
+        (instance_id,) = fleet.ids
         struck_at = time.monotonic()
         if fault != "hang":
-            process.send_signal(signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
+            (fleet.kill if fault == "kill" else fleet.pause)()
 
         async def is_suspect() -> bool:
             return await status_of(discovery, instance_id) in ("suspect", "no-response")
@@ -218,7 +193,7 @@ async def test_g2_with_many_sweepers_each_death_is_told_once(
     for _ in range(backends):
         processes.gateway(server.url)
     async with discovery_on(server.url) as discovery, watching(discovery) as seen:
-        alive, _ = processes.fleet(server.url, 30, ttl_s=9.0)
+        alive = processes.fleet(server.url, 30, ttl_s=9.0).ids
         doomed = [await discovery.register(RegisterInput("chat", "kr-1", ttl_seconds=3.0)) for _ in range(3)]
         dead = [one.instance_id for one in doomed]
         await eventually(lambda: len(ends_of(seen)) == 3, "the deaths", 40)
@@ -231,7 +206,7 @@ async def test_a_gateway_that_is_killed_costs_nobody_anything(
 ) -> None:
     first, _ = processes.gateway(server.url), processes.gateway(server.url)
     async with discovery_on(server.url) as discovery, watching(discovery) as seen:
-        ids, _ = processes.fleet(server.url, 20)
+        ids = processes.fleet(server.url, 20).ids
         lost = await _register_mute(discovery)
         first.kill()
         await eventually(
@@ -248,7 +223,7 @@ async def _register_mute(discovery: Discovery) -> str:
 async def _outage(server: RunningServer, processes: Processes, count: int, outage_s: float) -> None:
     processes.gateway(server.url)
     async with discovery_on(server.url) as discovery, watching(discovery) as seen:
-        ids, _ = processes.fleet(server.url, count)
+        ids = processes.fleet(server.url, count).ids
         server.kill()
         await asyncio.sleep(outage_s)  # the outage itself, longer than every lease
         server.start()
@@ -297,8 +272,8 @@ async def test_g2_where_no_gateway_runs_one_of_the_clients_makes_time_pass(
         mute = await _register_mute(discovery)
         await eventually(lambda: bool(ends_of(seen)), "the death", 60)
         assert ends_of(seen) == {(mute, "no-response"): 1}
-        assert {i.instance_id for i in (await discovery.discover("game")).instances} == set(first[0])
-        assert second[0] == []
+        assert {i.instance_id for i in (await discovery.discover("game")).instances} == set(first.ids)
+        assert second.ids == []
 
 
 async def test_g1_g4_a_failover_among_registrations_and_watches_leaves_no_silent_gap(
@@ -377,12 +352,12 @@ async def test_a_client_whose_clock_is_an_hour_off_is_like_any_other(
 ) -> None:
     processes.gateway(server.url)
     async with discovery_on(server.url) as discovery, watching(discovery) as seen:
-        ids, process = processes.fleet(server.url, 5, ttl_s=3.0, fault="skew")
+        fleet = processes.fleet(server.url, 5, ttl_s=3.0, fault="skew")
         await asyncio.sleep(6.0)  # two leases: it would be out by now if its clock mattered
         listed = (await discovery.discover()).instances
-        assert {i.instance_id for i in listed if i.status == "ready"} == set(ids)
+        assert {i.instance_id for i in listed if i.status == "ready"} == set(fleet.ids)
         assert all(abs(_age_s(i.last_heartbeat)) < 30 for i in listed)
-        process.kill()
+        fleet.kill()
         await eventually(lambda: bool(ends_of(seen)), "the first death", 40)
         assert all(i.status == "suspect" for i in (await discovery.discover()).instances)
 

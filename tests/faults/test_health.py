@@ -25,9 +25,7 @@ from roost.balancing import LoadBalancer
 from roost.discovery.service import Discovery
 from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer
-from tests.waiting import eventually
+from roost.testing import RunningServer, eventually, open_store
 
 pytestmark = pytest.mark.slow
 
@@ -185,9 +183,8 @@ def town(tmp_path: Path, valkey: RunningServer) -> Iterator[Town]:
 
 @pytest.fixture
 async def store(valkey: RunningServer) -> AsyncIterator[Store]:
-    store = await Store.open(parse_store_url(valkey.url))
-    yield store
-    await store.close()
+    async with open_store(valkey.url) as store:
+        yield store
 
 
 @pytest.mark.parametrize(("checkers", "lost"), [(1, 0), (3, 1)], ids=["one checker", "two of three"])

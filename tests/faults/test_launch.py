@@ -30,8 +30,14 @@ from roost.store import scopes
 from roost.store.keys import Keys
 from roost.store.keys.waitingroom import world_keys
 from roost.store.topology.cluster import slot_of
-from roost.testing import RunningServer, free_port, run_cluster, run_sentinel, wait_until
-from tests.waiting import eventually
+from roost.testing import (
+    RunningServer,
+    eventually,
+    free_port,
+    run_cluster,
+    run_sentinel,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

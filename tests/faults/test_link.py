@@ -29,8 +29,7 @@ from roost.store import scopes
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.url import Credentials
-from roost.testing import RunningServer, free_port, run_valkey
-from tests.waiting import eventually as eventually_holds
+from roost.testing import RunningServer, eventually, free_port, run_valkey
 
 from .harness import (
     FAST,
@@ -39,7 +38,6 @@ from .harness import (
     clients_of,
     closes_after,
     crowd,
-    eventually,
     in_thread,
     only_link,
     opened,
@@ -60,11 +58,7 @@ SLACK_S = 1.0
 async def test_calls_resume_after_the_server_was_killed_and_restarted(valkey: RunningServer) -> None:
     async with opened(valkey.url) as store, crowd(store) as callers:
         for _ in range(3):
-            await callers.progress()
-            valkey.kill()
-            await callers.trouble()
-            await in_thread(valkey.start)
-            await callers.progress()
+            await callers.outlive(valkey.kill, valkey.start)
     assert only_link(store).stats.losses >= 3
 
 
@@ -98,7 +92,7 @@ async def test_a_store_that_stays_away_refuses_new_calls_at_once(valkey: Running
             await asyncio.sleep(0)
             return refused.done() and isinstance(refused.exception(), StoreUnavailable)
 
-        await eventually_holds(is_refused_at_once, "a call is refused at once", HANG_S)
+        await eventually(is_refused_at_once, "a call is refused at once", HANG_S)
         await eventually(lambda: only_link(store).waiting == 0)
 
 
@@ -171,11 +165,7 @@ async def test_calls_that_timed_out_keep_their_place_for_the_reply(valkey: Runni
 async def test_callers_before_during_and_after_a_hang_get_their_own_replies(valkey: RunningServer) -> None:
     async with opened(valkey.url) as store, crowd(store) as callers:
         for _ in range(2):
-            await callers.progress()
-            valkey.pause()
-            await callers.trouble()
-            valkey.resume()
-            await callers.progress()
+            await callers.outlive(valkey.pause, valkey.resume)
         assert callers.slowest_s < FAST.command_timeout_s + SLACK_S
 
 

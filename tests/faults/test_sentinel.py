@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from roost.store.store import Store
-from roost.testing import RunningServer, SentinelGroup, run_sentinel
+from roost.testing import RunningServer, SentinelGroup, eventually, run_sentinel
 
-from .harness import clients_of, closes_after, crowd, eventually, in_thread, only_link, opened
+from .harness import clients_of, closes_after, crowd, in_thread, only_link, opened
 
 CALLERS = 32
 
@@ -75,12 +75,8 @@ async def test_calls_and_bells_resume_on_the_new_primary_after_the_old_one_was_k
         store.listen(b"bell", rung.append)
         await eventually(lambda: rung == [b""], "the bell is hung")
         async with crowd(store, ledger.write, CALLERS) as callers:
-            await callers.progress()
             before = group.primary()
-            before.kill()
-            await callers.trouble()
-            await in_thread(group.wait_for_new_primary, before.port)
-            await callers.progress()
+            await callers.outlive(before.kill, lambda: group.wait_for_new_primary(before.port))
         after = group.primary()
         ledger.check(after)
         await eventually(lambda: rung == [b"", b""], "the bell is hung again")
@@ -95,12 +91,8 @@ async def test_no_write_goes_to_a_hung_primary_that_wakes_up_after_its_replaceme
     ledger = Ledger()
     async with opened(group.url) as store:
         async with crowd(store, ledger.write, CALLERS) as callers:
-            await callers.progress()
             before = group.primary()
-            before.pause()
-            await callers.trouble()
-            await in_thread(group.wait_for_new_primary, before.port)
-            await callers.progress()
+            await callers.outlive(before.pause, lambda: group.wait_for_new_primary(before.port))
             before.resume()
             await eventually(lambda: not clients_of(before, "roost"), "its old connections are gone")
             await callers.progress(rounds=20)

@@ -21,11 +21,11 @@ from roost.core.lease import Tenure
 from roost.store import scopes
 from roost.store.leader import Held
 from roost.store.store import Store
-from roost.testing import RunningServer, free_port, run_valkey
+from roost.testing import RunningServer, eventually, free_port, run_valkey
 from roost.waitingroom.scripts import Left
 from tests.store.waitingroom.world import World, invariants
 
-from .harness import PATIENT, clients_of, crowd, eventually, in_thread, opened, write_and_read
+from .harness import PATIENT, clients_of, crowd, in_thread, opened, write_and_read
 
 
 @contextlib.contextmanager

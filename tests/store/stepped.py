@@ -14,8 +14,7 @@ from roost.store import scopes
 from roost.store.leader import LeaderLease
 from roost.store.scripts import Library
 from roost.store.store import Store
-from roost.testing import FakeClock
-from tests.waiting import eventually
+from roost.testing import FakeClock, eventually
 
 STEP_S = 0.05
 

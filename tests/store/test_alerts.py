@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from roost.alerts import verify_webhook
+from roost.alerts.settings import AlertSettings
 from roost.api.discovery import Beat, RegisterInput
 from roost.app import open_platform
-from roost.settings import AlertSettings, Settings
-from roost.testing import RunningServer
-from tests.waiting import eventually
+from roost.settings import Settings
+from roost.testing import RunningServer, eventually
 
 SECRET = "a-secret-that-signs-alerts"
 

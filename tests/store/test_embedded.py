@@ -21,8 +21,7 @@ from roost.store.store import Store
 from roost.store.topology import embedded
 from roost.store.topology.embedded import EmbeddedServer, launch
 from roost.store.url import parse_store_url
-from roost.testing import is_running
-from tests.waiting import eventually
+from roost.testing import eventually, is_running, open_store
 
 OWNER = """
 import asyncio, sys
@@ -71,11 +70,8 @@ def owner(folder: Path) -> Iterator[Owner]:
 
 
 async def ask(server: EmbeddedServer, *command: str) -> Any:
-    store = await Store.open(parse_store_url(f"unix://{server.address.host}"))
-    try:
+    async with open_store(f"unix://{server.address.host}") as store:
         return await store.call(*command)
-    finally:
-        await store.close()
 
 
 async def test_a_server_is_started_and_stopped_without_a_trace(folder: Path) -> None:

@@ -16,9 +16,8 @@ from roost.store import scopes
 from roost.store.feed import Feed, parse_entry
 from roost.store.scripts import Script
 from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer, run_valkey
-from tests.waiting import eventually
+from roost.testing import RunningServer, eventually, open_store, run_valkey
+from tests.store.reading import whole_feed
 
 LUA = Path(__file__).parent / "lua"
 SCOPE = scopes.world("main")
@@ -318,8 +317,7 @@ async def test_readers_that_agree_with_the_new_history_are_not_disturbed_by_anot
 
 async def test_a_restart_of_the_store_under_a_follower_loses_nothing() -> None:
     with run_valkey(persistent=True, options=("--appendfsync", "always")) as server:
-        store = await Store.open(parse_store_url(server.url))
-        try:
+        async with open_store(server.url) as store:
             write = Writer(store)
             async with following(store.feed(SCOPE)) as follower:
                 await write.many(3)
@@ -332,22 +330,17 @@ async def test_a_restart_of_the_store_under_a_follower_loses_nothing() -> None:
 
                 await eventually(lambda: len(follower.got) >= 6, "what was written after the restart")
                 assert follower.revs == [1, 2, 3, 4, 5, 6]
-        finally:
-            await store.close()
 
 
 async def test_a_reader_that_begins_while_the_store_is_away_gets_everything_when_it_is_back() -> None:
     with run_valkey(persistent=True, options=("--appendfsync", "always")) as server:
-        store = await Store.open(parse_store_url(server.url))
-        try:
+        async with open_store(server.url) as store:
             await Writer(store).many(3)
             server.kill()
             async with following(store.feed(SCOPE)) as follower:
                 await eventually(lambda: not store.links()[0].connected, "the loss of the store")
                 server.start()
                 await eventually(lambda: follower.revs == [1, 2, 3], "all changes")
-        finally:
-            await store.close()
 
 
 def xrange_calls(server: RunningServer) -> int:
@@ -378,38 +371,36 @@ async def test_a_thousand_local_readers_cost_one_read_per_ring(store: Store, ser
     await asyncio.gather(*(follower.stop() for follower in followers))
 
 
-async def test_a_slow_reader_does_not_hurt_the_others_and_loses_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+async def slow(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncIterator[Entry | Gap]]:
+    """A reader that has read the first of a hundred changes while another has read all; ten are kept."""
     monkeypatch.setattr(feed_module, "KEPT_ENTRIES", 10)
     write, feed = Writer(store), store.feed(SCOPE)
-    slow = feed.follow(START)
+    stream = feed.follow(START)
     await write()
-    first = await anext(slow)
+    first = await anext(stream)
+    assert isinstance(first, Entry)
+    assert first.rev == 1
     async with following(feed) as quick:
         await write.many(99)
         await eventually(lambda: len(quick.got) == 100, "the quick reader")
-        rest = [await anext(slow) for _ in range(99)]
-    await slow.aclose()
-    revs = [item.rev for item in (first, *rest) if isinstance(item, Entry)]
-    assert revs == list(range(1, 101))
+        yield stream
+    await stream.aclose()
+
+
+async def test_a_slow_reader_does_not_hurt_the_others_and_loses_nothing(
+    slow: AsyncIterator[Entry | Gap],
+) -> None:
+    rest = [await anext(slow) for _ in range(99)]
+    assert [item.rev for item in rest if isinstance(item, Entry)] == list(range(2, 101))
 
 
 async def test_a_slow_reader_that_the_store_has_overtaken_gets_a_gap(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, slow: AsyncIterator[Entry | Gap]
 ) -> None:
-    monkeypatch.setattr(feed_module, "KEPT_ENTRIES", 10)
-    write, feed = Writer(store), store.feed(SCOPE)
-    slow = feed.follow(START)
-    await write()
-    first = await anext(slow)
-    assert isinstance(first, Entry)
-    async with following(feed) as quick:
-        await write.many(99)
-        await eventually(lambda: len(quick.got) == 100, "the quick reader")
-        await store.call("XTRIM", write.feed, "MAXLEN", 5)
-        assert await anext(slow) == Gap(first.mark)
-    await slow.aclose()
+    (first, *_) = await whole_feed(store, SCOPE)
+    await store.call("XTRIM", store.keys.feed(SCOPE), "MAXLEN", 5)
+    assert await anext(slow) == Gap(first.mark)
 
 
 async def test_when_the_last_reader_leaves_nobody_reads_any_more(store: Store, server: RunningServer) -> None:

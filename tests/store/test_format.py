@@ -9,7 +9,7 @@ from roost.store.keys import FORMAT as FORMAT_KEY
 from roost.store.keys import Keys
 from roost.store.store import FORMAT, Store
 from roost.store.url import parse_store_url
-from roost.testing import RunningServer
+from roost.testing import RunningServer, open_store
 
 
 async def test_an_empty_store_is_marked_with_our_format(any_store: Store) -> None:
@@ -19,8 +19,8 @@ async def test_an_empty_store_is_marked_with_our_format(any_store: Store) -> Non
 
 async def test_a_store_of_our_format_is_opened_again(server: RunningServer) -> None:
     for _ in range(2):
-        store = await Store.open(parse_store_url(server.url))
-        await store.close()
+        async with open_store(server.url):
+            pass
     assert server.command_reply("GET", "roost:format") == str(FORMAT).encode()
 
 
@@ -42,7 +42,7 @@ async def test_a_store_of_another_format_is_refused_and_left_as_it_is(
 async def test_each_namespace_has_a_format_of_its_own(server: RunningServer) -> None:
     server.command_reply("SET", "roost:format", "99")
 
-    store = await Store.open(parse_store_url(server.url), keys=Keys("blue"))
-    await store.close()
+    async with open_store(server.url, keys=Keys("blue")):
+        pass
 
     assert server.command_reply("GET", "blue:roost:format") == str(FORMAT).encode()

@@ -15,9 +15,8 @@ from roost.store.leader import LeaderLease
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.url import parse_store_url
-from roost.testing import run_valkey
+from roost.testing import eventually, run_valkey
 from tests.store.stepped import SteppedWorld
-from tests.waiting import eventually
 
 
 class Work:

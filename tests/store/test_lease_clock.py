@@ -11,8 +11,7 @@ from roost.store import scopes
 from roost.store.leader import Held, Leading
 from roost.store.scripts import Script
 from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import run_valkey
+from roost.testing import open_store, run_valkey
 
 T0 = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -88,8 +87,7 @@ async def test_sweepers_with_the_servers_own_clock_move_time_once(store: Store) 
 async def test_a_store_that_was_away_for_longer_than_every_lease_expires_nobody() -> None:
     """G3: the store is killed, comes back an hour later with its data, and the leader still leads."""
     with run_valkey(persistent=True, options=("--appendfsync", "always")) as server:
-        store = await Store.open(parse_store_url(server.url))
-        try:
+        async with open_store(server.url) as store:
             assert await look(store, T0, "leader") == Leading(1)
 
             server.kill()
@@ -99,14 +97,12 @@ async def test_a_store_that_was_away_for_longer_than_every_lease_expires_nobody(
             assert await look(store, hour_later, "rival") == Held("leader", 1)
             assert await look(store, hour_later, "leader", "1") == Leading(1)
             assert await clock_ms(store) == MAX_STEP_MS
-        finally:
-            await store.close()
 
 
 async def test_a_record_without_its_clock_starts_it_anew_and_expires_nobody(any_store: Store) -> None:
     await look(any_store, T0, "leader")
     key = any_store.keys.leader(LEADER)
-    await any_store.call("HDEL", key, "looked_us", key=key)
+    await any_store.call("HDEL", key, "last_advance_us", key=key)
 
     assert await look(any_store, T0 + 3600 * SECOND, "rival") == Held("leader", 1)
     assert await clock_ms(any_store) == 0

@@ -23,6 +23,7 @@ from roost.alerts.payloads import Alert, json_of, summary_of
 from roost.alerts.webhooks import Webhook, signed_headers
 from roost.core.backoff import Backoff
 from roost.core.clock import Clock, SystemClock
+from roost.core.loops import END, Loop, Loops
 from roost.version import __version__
 
 log = logging.getLogger("roost.alerts")
@@ -41,7 +42,7 @@ def _default_backoff() -> Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SendOptions:
     """How to send: the same for every webhook."""
 
     source: str = "roost"
@@ -73,30 +74,33 @@ class Notifier:
     after their attempts, alerts that found the queue full or were left at the stop.
     """
 
-    def __init__(self, webhooks: Sequence[Webhook], manner: Manner | None = None) -> None:
-        self._manner = manner or Manner()
+    def __init__(
+        self, webhooks: Sequence[Webhook], options: SendOptions | None = None, loops: Loops | None = None
+    ) -> None:
+        self._options = options or SendOptions()
+        self._loops = loops or Loops(self._options.clock)
         self._repeats = Repeats()
         counts = _Counts()
         self.sent, self.failed, self.dropped = counts.sent, counts.failed, counts.dropped
-        self._lanes = [_Lane(webhook, self._manner, counts) for webhook in webhooks]
+        self._lanes = [_Lane(webhook, self._options, counts) for webhook in webhooks]
 
     def tell(self, alert: Alert) -> None:
         """Queue it for every webhook. Never blocks, never raises; call it in the thread of the loop."""
         try:
-            if self._lanes and self._repeats.is_news(alert, self._manner.clock.monotonic()):
+            if self._lanes and self._repeats.is_news(alert, self._options.clock.monotonic()):
                 for lane in self._lanes:
                     lane.put(alert)
-        except Exception:  # whoever tells has more important things to do
+        except Exception:  # the caller has more important things to do
             log.exception("alert not taken")
 
     async def run(self) -> None:
         """Send for ever. When cancelled, spend at most `flush_s` on what is queued; it is not run again."""
         async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=self._manner.timeout_s),
+            timeout=aiohttp.ClientTimeout(total=self._options.timeout_s),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"roost/{__version__}", "Content-Type": "application/json"},
         ) as session:
-            tasks = [asyncio.create_task(lane.run(session)) for lane in self._lanes]
+            tasks = [asyncio.create_task(lane.run(session, self._loops)) for lane in self._lanes]
             try:
                 await asyncio.Event().wait()
             finally:
@@ -107,7 +111,7 @@ class Notifier:
             lane.close()
         try:
             if tasks:
-                await asyncio.wait(tasks, timeout=self._manner.flush_s)
+                await asyncio.wait(tasks, timeout=self._options.flush_s)
         finally:
             for task in tasks:
                 task.cancel()
@@ -119,11 +123,11 @@ class Notifier:
 class _Lane:
     """The way to one webhook."""
 
-    def __init__(self, webhook: Webhook, manner: Manner, counts: _Counts) -> None:
+    def __init__(self, webhook: Webhook, options: SendOptions, counts: _Counts) -> None:
         self._webhook = webhook
-        self._manner = manner
+        self._options = options
         self._counts = counts
-        self._bucket = TokenBucket(60.0 / manner.per_minute, manner.burst)
+        self._bucket = TokenBucket(60.0 / options.per_minute, options.burst)
         self._queue: deque[Alert] = deque()
         self._leaving: deque[Alert] = deque()
         """Past the limit, not yet delivered."""
@@ -155,19 +159,29 @@ class _Lane:
             self._counts.dropped[self._webhook.kind] += left
             self._warn("alerts were left at the stop", dropped=left)
 
-    async def run(self, session: aiohttp.ClientSession) -> None:
-        while self._queue or not self._closing.is_set():
-            if self._queue:
-                await self._gather()
-                await self._send_leaving(session)
-            else:
-                self._filled.clear()
-                await self._filled.wait()
+    async def run(self, session: aiohttp.ClientSession, loops: Loops) -> None:
+        """Until it is closed and empty."""
+        loop = loops.loop(f"alerts {self._webhook.kind} {self._webhook.host}")
+        await loop.keep_running(lambda: self._turn(session, loop))
+
+    async def _turn(self, session: aiohttp.ClientSession, loop: Loop) -> object:
+        if self._queue or self._leaving:
+            await self._gather()
+            await self._send_leaving(session)
+        elif self._closing.is_set():
+            return END
+        else:
+            loop.good()
+            self._filled.clear()
+            await self._filled.wait()
+        return None
 
     # -- the limit
 
     async def _gather(self) -> None:
         """Let one alert out; or, over the limit, wait for a token and let all that came out as one."""
+        if not self._queue:
+            return
         wait_s = self._bucket.take(self._now())
         if not wait_s:
             self._leaving.append(self._queue.popleft())
@@ -198,8 +212,8 @@ class _Lane:
             (self._counts.sent if delivered else self._counts.failed)[self._webhook.kind] += 1
 
     async def _deliver(self, session: aiohttp.ClientSession, alert: Alert) -> bool:
-        body = json_of(self._webhook, alert, self._manner.source)
-        backoff = self._manner.backoff()
+        body = json_of(self._webhook, alert, self._options.source)
+        backoff = self._options.backoff()
         for attempt in range(1, ATTEMPTS + 1):
             outcome = await self._post(session, body)
             if outcome.delivered:
@@ -211,8 +225,8 @@ class _Lane:
         raise AssertionError("the last attempt returns")
 
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> _Outcome:
-        now = self._manner.wall()
-        headers = signed_headers(self._manner.secret, body, now)
+        now = self._options.wall()
+        headers = signed_headers(self._options.secret, body, now)
         try:
             async with session.post(
                 self._webhook.url, data=body, headers=headers, allow_redirects=False
@@ -225,11 +239,11 @@ class _Lane:
     # -- waiting and telling
 
     def _now(self) -> float:
-        return self._manner.clock.monotonic()
+        return self._options.clock.monotonic()
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not beyond the stop."""
-        sleeping = asyncio.ensure_future(self._manner.clock.sleep(seconds))
+        sleeping = asyncio.ensure_future(self._options.clock.sleep(seconds))
         closing = asyncio.ensure_future(self._closing.wait())
         try:
             await asyncio.wait((sleeping, closing), return_when=asyncio.FIRST_COMPLETED)

@@ -38,7 +38,7 @@ class TokenBucket:
 class Repeats:
     """Knows what was last told of each subject, so that saying it again at once is no news.
 
-    Only the last counts: ill, well, ill again within seconds are three pieces of news.
+    Only the last counts: unhealthy, recovered, unhealthy again within seconds are three pieces of news.
     """
 
     window_s: float = REPEAT_S

@@ -72,7 +72,7 @@ class Alert:
 
     @property
     def dedup_key(self) -> str:
-        """The same for the trouble of a subject and its end, whoever tells of it."""
+        """The same for the trouble of a subject and its end, whichever process tells of it."""
         return f"roost/{self.meaning.family}/{self.subject}"
 
     def repeats(self, other: Alert) -> bool:

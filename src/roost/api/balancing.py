@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from roost.api import Message
+from roost.api.limits import MAX_KEYS, MAX_PREVIEW_NODES, Name, Strategy, Weight, shown
 
 
 class Selected(Message):
@@ -19,10 +22,10 @@ class Selected(Message):
 
 
 class SelectInput(Message):
-    type: str
-    keys: list[str]
-    group: str = "*"
-    strategy: str = "consistent_hash"
+    type: Name
+    keys: Annotated[list[str], shown(maxItems=MAX_KEYS)]
+    group: Name = "*"
+    strategy: Strategy = "consistent_hash"
 
 
 class SelectedList(Message):
@@ -39,22 +42,22 @@ class RingNode(Message):
 
 
 class Ring(Message):
-    """How keys spread over the servers of a place."""
+    """How keys spread over the servers of a service."""
 
     nodes: list[RingNode]
 
 
 class NodeInput(Message):
-    server_id: str
-    weight: int = 100
+    server_id: Annotated[str, shown(minLength=1)]
+    weight: Weight = 100
 
 
 class PreviewInput(Message):
     """A change of the fleet that is only thought of."""
 
-    type: str
-    group: str = "*"
-    add: list[NodeInput] = []
+    type: Name
+    group: Name = "*"
+    add: Annotated[list[NodeInput], shown(maxItems=MAX_PREVIEW_NODES)] = []
     remove: list[str] = []
 
 

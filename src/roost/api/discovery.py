@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from roost.api import Message
+from roost.api.limits import (
+    Count,
+    Id,
+    Labels,
+    Name,
+    Object,
+    OptionalLife,
+    OptionalName,
+    Ports,
+    Text,
+    Ttl,
+    Weight,
+)
 
 SelfStatus = Literal["initializing", "ready", "draining"]
 """What an instance may say of itself."""
@@ -18,52 +31,52 @@ class HealthCheck(Message):
     """How the instance can be probed, at its own address only."""
 
     kind: Literal["tcp", "http", "grpc", "udp"]
-    port: str
+    port: Id
     """Name of one of its ports."""
-    path: str = "/"
+    path: Text = "/"
 
 
-class Order(Message):
+class Override(Message):
     """What an operator ordered for an instance; survives its re-registration."""
 
     drain: bool = False
     out_of_service: bool = False
-    weight: int | None = None
+    weight: Weight | None = None
 
 
 class Record(Message):
     """What an instance says of itself that stays as it is while it lives. This is what the store keeps."""
 
-    type: str
-    group: str
-    server_id: str = ""
+    type: Name
+    group: Name
+    server_id: OptionalName = ""
     """Stable name such as 501, unique among the live instances of a type."""
-    hostname: str = ""
-    public_ip: str = ""
+    hostname: Text = ""
+    public_ip: Text = ""
     """Taken from the connection when empty."""
-    private_ip: str = ""
-    ports: dict[str, int] = {}
-    capacity: int = 0
+    private_ip: Text = ""
+    ports: Ports = {}
+    capacity: Count = 0
     """Users it can take; 0: no limit."""
-    version: str = ""
-    zone: str = ""
-    weight: int = 100
-    labels: dict[str, str] = {}
+    version: Text = ""
+    zone: Text = ""
+    weight: Weight = 100
+    labels: Labels = {}
     health: HealthCheck | None = None
-    system_info: dict[str, Any] = {}
+    system_info: Object = {}
 
 
 class RegisterInput(Record):
     """A record and the first beat with it."""
 
-    instance_id: str = ""
+    instance_id: OptionalName = ""
     """Made by the server (ULID) when empty."""
-    load: int = 0
-    performance: dict[str, Any] = {}
+    load: Count = 0
+    performance: Object = {}
     status: SelfStatus = "ready"
-    ttl_seconds: float = 0.0
+    ttl_seconds: Ttl = 0.0
     """Silence after which it is dead; half of it makes it suspect. 0: what the profile says, 30 or 15 s."""
-    former_life: str = ""
+    former_life: OptionalLife = ""
     """Set when it registers again by itself after it was forgotten."""
 
 
@@ -77,11 +90,11 @@ class Registered(Message):
 class Beat(Message):
     """What rides on a heartbeat; what is left out stays as it was."""
 
-    life: str = ""
+    life: OptionalLife = ""
     status: SelfStatus | None = None
-    load: int | None = None
-    performance: dict[str, Any] | None = None
-    tick_age_ms: int = 0
+    load: Count | None = None
+    performance: Object | None = None
+    tick_age_ms: Count = 0
     """How long ago the main loop turned; a beat without progress does not renew."""
 
 
@@ -108,9 +121,9 @@ class Instance(Record, kw_only=True):
     last_heartbeat: str
     unhealthy: bool = False
     """The health checkers agree that it does not answer, whatever its beats say."""
-    load: int = 0
-    performance: dict[str, Any] = {}
-    order: Order | None = None
+    load: Count = 0
+    performance: Object = {}
+    override: Override | None = None
     probe: Probe | None = None
 
 

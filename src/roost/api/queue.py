@@ -5,6 +5,21 @@ from __future__ import annotations
 from typing import Literal
 
 from roost.api import Message
+from roost.api.limits import (
+    Announcement,
+    Count,
+    Id,
+    Life,
+    Limit,
+    Moment,
+    Nickname,
+    Number,
+    OptionalName,
+    PartySize,
+    Rate,
+    Url,
+    WorldName,
+)
 
 WORLD = "main"
 RECEIPT_HEADER = "X-Queue-Receipt"
@@ -19,15 +34,15 @@ How = Literal["clean", "dropped", "failed"]
 
 
 class EntryInput(Message):
-    user_id: str
-    nickname: str = ""
+    user_id: Id
+    nickname: Nickname = ""
     signature: str = ""
     """Of the login service; see `roost.sign_entry`."""
-    region: str = ""
-    world: str = WORLD
-    party: str = ""
+    region: Nickname = ""
+    world: WorldName = WORLD
+    party: OptionalName = ""
     """Whom they come with; believed without a signature in profile dev only."""
-    party_size: int = 1
+    party_size: PartySize = 1
 
 
 class PlaceReply(Message):
@@ -55,12 +70,12 @@ class PlaceReply(Message):
 
 class ConsumeInput(Message):
     ticket_id: str
-    server_id: str
-    life: str
+    server_id: Id
+    life: Life
     """Of this server, as discovery gave it."""
-    connection: str
+    connection: Id
     """Which connection asks; a retry of the same one gets the same answer."""
-    world: str = WORLD
+    world: WorldName = WORLD
 
 
 class ConsumeReply(Message):
@@ -68,13 +83,13 @@ class ConsumeReply(Message):
     nickname: str
     region: str
     number: int
-    """The how manieth this life of the server has let in; goes into its reports."""
+    """Ordinal of the consume in this life of the server; goes into its reports."""
     left_ms: int
 
 
 class ReleaseInput(Message):
-    user_id: str
-    life: str
+    user_id: Id
+    life: Life
     connection: str
     how: How = "clean"
 
@@ -85,14 +100,14 @@ class ReleaseReply(Message):
 
 
 class ReportInput(Message):
-    life: str
-    number: int
+    life: Life
+    number: Number
     """Of this report; a later one of the same life is larger."""
-    capacity: int
-    users: int
-    counted: int
+    capacity: Count
+    users: Count
+    counted: Count
     """The last consume that `users` counts."""
-    url: str = ""
+    url: Url = ""
 
 
 class Asking(Message):
@@ -159,10 +174,10 @@ class WorldPatch(Message):
     """What is left out stays as it is; null takes a limit, a rate or a message away."""
 
     mode: Mode | None = None
-    message: str | None = ""
-    limit: int | None = -1
-    rate: float | None = -1.0
-    opens_at: str | None = ""
+    message: Announcement | None = ""
+    limit: Limit | None = -1
+    rate: Rate | None = -1.0
+    opens_at: Moment | None = ""
     """ISO 8601; null opens it now."""
     revision: int | None = None
     """Refuse if it is another one by now."""

@@ -13,11 +13,12 @@ class Health(Message):
     status: Literal["ok"] = "ok"
 
 
-class Ready(Message):
+class Ready(Message, omit_defaults=True):
     """Requests can be served."""
 
-    store_latency_ms: float
-    status: Literal["ready"] = "ready"
+    status: Literal["ready"]
+    store_latency_ms: float | None = None
+    """Of a role that speaks to the store itself."""
 
 
 class StoreNode(Message):

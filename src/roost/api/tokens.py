@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from roost.api import Message
+from roost.api.limits import TokenName, shown
 
 Scope = Literal["read", "register", "gameserver", "admin"]
 
 
 class TokenInput(Message):
-    name: str
+    name: TokenName
     """Who uses it; for people."""
-    scopes: list[Scope]
+    scopes: Annotated[list[Scope], shown(minItems=1)]
 
 
 class Token(Message):

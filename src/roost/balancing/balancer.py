@@ -18,7 +18,6 @@ from roost.balancing.strategies.random_choice import Random, TwoChoices
 from roost.balancing.strategies.rendezvous import Rendezvous
 from roost.balancing.strategies.round_robin import RoundRobin
 from roost.balancing.strategies.singleton import Singleton
-from roost.balancing.strategies.sticky import Sticky
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     strategy.name: strategy
@@ -31,7 +30,6 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
         Random,
         TwoChoices,
         Singleton,
-        Sticky,
     )
 }
 SLOW_START_FLOOR = 0.1
@@ -73,7 +71,7 @@ class LoadBalancer:
         self._slow_start_s = slow_start_s
         self._clock = clock
         self._fleet = Fleet()
-        self._marked_ill: set[str] = set()
+        self._marked_unhealthy: set[str] = set()
         self._changing = threading.Lock()
 
     @classmethod
@@ -94,14 +92,14 @@ class LoadBalancer:
             self._put(self._newer(server, known), "changed" if known else "added")
 
     def replace_servers(self, servers: Iterable[Server]) -> None:
-        """Let these be the servers: whoever is not among them goes, the others are registered. Like doing so
+        """Let these be the servers: those not among them go, the others are registered. Like doing so
         one by one, but the fleet is made once and the strategy hears only of what is different."""
         with self._changing:
             fresh = {server.server_id: server for server in servers}
             now = dict(self._fleet.servers)
             try:
                 for gone in [server for server_id, server in now.items() if server_id not in fresh]:
-                    self._marked_ill.discard(gone.server_id)
+                    self._marked_unhealthy.discard(gone.server_id)
                     del now[gone.server_id]
                     self._strategy.on_server_event(gone, "removed")
                 for server_id, server in fresh.items():
@@ -118,7 +116,7 @@ class LoadBalancer:
             known = self._fleet.servers.get(server_id)
             if known is None:
                 return False
-            self._marked_ill.discard(server_id)
+            self._marked_unhealthy.discard(server_id)
             self._fleet = Fleet(s for s in self._fleet.servers.values() if s.server_id != server_id)
             self._strategy.on_server_event(known, "removed")
             return True
@@ -129,9 +127,9 @@ class LoadBalancer:
     def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
         """A health checker's word; it holds for this life of the server, whatever else is said of it."""
         if healthy:
-            self._marked_ill.discard(server_id)
+            self._marked_unhealthy.discard(server_id)
         elif server_id in self._fleet.servers:
-            self._marked_ill.add(server_id)
+            self._marked_unhealthy.add(server_id)
         return self._change(server_id, healthy=healthy)
 
     def _change(self, server_id: str, **fields: object) -> bool:
@@ -145,9 +143,9 @@ class LoadBalancer:
     def _newer(self, server: Server, known: Server | None) -> Server:
         """A newer picture, with what this balancer alone knows of the same life."""
         if known is None or known.life != server.life:
-            self._marked_ill.discard(server.server_id)
+            self._marked_unhealthy.discard(server.server_id)
             return replace(server, since=self._clock())
-        healthy = server.healthy and server.server_id not in self._marked_ill
+        healthy = server.healthy and server.server_id not in self._marked_unhealthy
         return replace(server, since=known.since, healthy=healthy)
 
     def _put(self, server: Server, event: ServerEvent) -> None:
@@ -198,7 +196,7 @@ class LoadBalancer:
         if self._zone:
             fleet = fleet.in_zone(self._zone)
         if self._slow_start_s:
-            fleet = Fleet(map(self._warmed, fleet.servers.values()), fleet.everybody)
+            fleet = Fleet(map(self._warmed, fleet.servers.values()))
         return fleet
 
     def _warmed(self, server: Server) -> Server:

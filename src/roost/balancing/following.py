@@ -4,33 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 from roost.api.discovery import Change, Instance, Watcher
 from roost.balancing.balancer import LoadBalancer
 from roost.balancing.server import Server
+from roost.core.loops import Loops
+
+log = logging.getLogger("roost.balancing")
+
+RETRY_S = 0.5
 
 
 @contextlib.asynccontextmanager
 async def following(
-    client: Watcher, type_: str, group: str = "*", balancer: LoadBalancer | None = None
+    client: Watcher,
+    type_: str,
+    group: str = "*",
+    balancer: LoadBalancer | None = None,
+    loops: Loops | None = None,
 ) -> AsyncIterator[LoadBalancer]:
-    """A balancer that knows the servers of a place, and learns of every change, while the block runs."""
+    """A balancer that knows the servers of a service, and learns of every change, while the block runs.
+
+    Raises what keeps it from learning them at first; later it begins again with a snapshot.
+    """
     balancer = balancer or LoadBalancer()
-    known = asyncio.Event()
+    loop = (loops or Loops()).loop(f"balancer {type_}:{group} {balancer.strategy.name}", essential=True)
+    known: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def follow() -> None:
-        async for change in client.watch(type_, group):
-            apply(balancer, change)
-            known.set()
+        try:
+            async for change in client.watch(type_, group):
+                apply(balancer, change)
+                loop.good()
+                if not known.done():
+                    known.set_result(None)
+        except Exception as error:
+            if not known.done():
+                known.set_exception(error)
+            raise
 
-    task = asyncio.create_task(follow(), name=f"balancer {type_} {group}")
+    task = asyncio.create_task(loop.keep_running(follow, pause_s=RETRY_S))
     try:
-        waiting = asyncio.create_task(known.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if task.done():
-            task.result()
+        await known
         yield balancer
     finally:
         task.cancel()
@@ -38,18 +55,36 @@ async def following(
 
 
 def apply(balancer: LoadBalancer, change: Change) -> None:
-    """Bring a balancer up to date with one change."""
+    """Bring a balancer up to date with one change; a server that it cannot take is named and left out."""
     if change.event == "snapshot":
-        balancer.replace_servers(map(server_of, change.instances or ()))
+        listed = {server.server_id: server for server in map(server_of, change.instances or ())}
+        try:
+            balancer.replace_servers(listed.values())
+        except Exception:  # one of them is refused: the others must not suffer for it
+            for known in balancer.all_servers:
+                if known.server_id not in listed:
+                    balancer.unregister_server(known.server_id)
+            for server in listed.values():
+                _take(balancer, server)
     elif change.event == "removed":
         balancer.unregister_server(change.server_id)
     elif change.instance is not None:
-        balancer.register_server(server_of(change.instance))
+        _take(balancer, server_of(change.instance))
+
+
+def _take(balancer: LoadBalancer, server: Server) -> None:
+    try:
+        balancer.register_server(server)
+    except Exception as error:
+        log.error("server left out", extra={"serverId": server.server_id, "reason": str(error)})
+        balancer.unregister_server(server.server_id)
 
 
 def server_of(instance: Instance) -> Server:
     """An instance as a balancer sees it. Its stable name is its identity: a restart keeps its keys."""
-    ordered_away = instance.order is not None and (instance.order.drain or instance.order.out_of_service)
+    ordered_away = instance.override is not None and (
+        instance.override.drain or instance.override.out_of_service
+    )
     return Server(
         server_id=instance.server_id or instance.instance_id,
         host=instance.hostname or instance.private_ip or instance.public_ip,

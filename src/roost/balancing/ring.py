@@ -25,7 +25,7 @@ Array = Any
 """A numpy array; its generic types add noise here and no safety."""
 
 
-class _Circle(NamedTuple):
+class Circle(NamedTuple):
     """One state of the ring. Where nodes meet on a point, the first by name comes first."""
 
     names: tuple[str, ...]
@@ -44,9 +44,9 @@ class _Circle(NamedTuple):
 
 def _circle(
     names: tuple[str, ...], weights: dict[str, int], points: Array, owners: Array, starts: Array
-) -> _Circle:
+) -> Circle:
     views = memoryview(points), memoryview(owners), memoryview(starts)
-    return _Circle(names, weights, points, owners, starts, *views)
+    return Circle(names, weights, points, owners, starts, *views)
 
 
 _EMPTY = _circle((), {}, np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(_BUCKETS + 1, np.uint32))
@@ -109,6 +109,11 @@ class HashRing:
         return list(found)
 
     @property
+    def state(self) -> Circle:
+        """The whole ring as one value. A change publishes another one; none is written to afterwards."""
+        return self._circle
+
+    @property
     def node_count(self) -> int:
         return len(self._circle.weights)
 
@@ -155,13 +160,13 @@ def check_node(node: str, weight: int) -> None:
         raise ValueError(f"weight {weight} of {node} is below 0")
 
 
-def _owner_of(circle: _Circle, point: int) -> str | None:
+def _owner_of(circle: Circle, point: int) -> str | None:
     count = len(circle.owner_at)
     at = bisect_left(circle.point_at, point)
     return circle.names[circle.owner_at[at if at < count else 0]] if count else None
 
 
-def _built(weights: dict[str, int], points_of: Mapping[str, Array]) -> _Circle:
+def _built(weights: dict[str, int], points_of: Mapping[str, Array]) -> Circle:
     """All nodes at once: one by one, each would copy all points before it."""
     if not weights:
         return _EMPTY
@@ -172,7 +177,7 @@ def _built(weights: dict[str, int], points_of: Mapping[str, Array]) -> _Circle:
     return _circle(names, weights, points[order], owners[order], _moved(_EMPTY.starts, points, 1))
 
 
-def _with(circle: _Circle, node: str, weight: int, fresh: Array) -> _Circle:
+def _with(circle: Circle, node: str, weight: int, fresh: Array) -> Circle:
     place = circle.names.index("") if "" in circle.names else len(circle.names)
     names = (*circle.names[:place], node, *circle.names[place + 1 :])
     at: Array = np.searchsorted(circle.points, fresh)
@@ -185,7 +190,7 @@ def _with(circle: _Circle, node: str, weight: int, fresh: Array) -> _Circle:
     return _circle(names, {**circle.weights, node: weight}, points, owners, _moved(circle.starts, fresh, 1))
 
 
-def _without(circle: _Circle, node: str) -> _Circle:
+def _without(circle: Circle, node: str) -> Circle:
     place = circle.names.index(node)
     kept = circle.owners != place
     names = (*circle.names[:place], "", *circle.names[place + 1 :])

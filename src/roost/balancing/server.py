@@ -58,10 +58,8 @@ class Refusal:
 class Fleet:
     """Every server at one moment. Never changed: a change makes a new one."""
 
-    def __init__(self, servers: Iterable[Server] = (), everybody: Mapping[str, Server] | None = None) -> None:
+    def __init__(self, servers: Iterable[Server] = ()) -> None:
         self.servers: Mapping[str, Server] = {server.server_id: server for server in servers}
-        self.everybody = everybody if everybody is not None else self.servers
-        """Also those that were left out because nearer ones take users: somebody may live there."""
 
     @cached_property
     def accepting(self) -> tuple[Server, ...]:
@@ -71,7 +69,7 @@ class Fleet:
     def in_zone(self, zone: str) -> Fleet:
         """Those of one zone, or all where none of that zone takes users."""
         near = [server for server in self.servers.values() if server.zone == zone]
-        return Fleet(near, self.everybody) if any(server.accepting for server in near) else self
+        return Fleet(near) if any(server.accepting for server in near) else self
 
     def refusal(self) -> Refusal:
         if not self.servers:

@@ -34,7 +34,7 @@ def _stirred(z: Array) -> Array:
 _SEEDS: Array = _stirred(np.arange(1, SLOTS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """One state: the owner of each slot by its place in `names`, and the score that made it the owner."""
 
     names: tuple[str, ...]
@@ -50,8 +50,8 @@ class _Table(NamedTuple):
 
 def _table(
     names: tuple[str, ...], weights: dict[str, int], starts: Array, owners: Array, scores: Array
-) -> _Table:
-    return _Table(names, weights, starts, owners, scores, memoryview(owners))
+) -> Table:
+    return Table(names, weights, starts, owners, scores, memoryview(owners))
 
 
 _NOBODY = _table((), {}, np.zeros(0, np.uint64), np.zeros(0, np.uint16), np.zeros(0, np.uint64))
@@ -110,6 +110,11 @@ class ConsistentHash:
         return [names[lookup[xxh3_64_intdigest(key.encode()) & _MASK]] for key in keys]
 
     @property
+    def state(self) -> Table:
+        """The whole mapping as one value. A change publishes another one; none is written to afterwards."""
+        return self._table
+
+    @property
     def node_count(self) -> int:
         return len(self._table.weights)
 
@@ -155,7 +160,7 @@ def _weighted(weights: Mapping[str, int]) -> bool:
     return len({weight for weight in weights.values() if weight}) > 1
 
 
-def _by_weight(table: _Table) -> bool:
+def _by_weight(table: Table) -> bool:
     """`_weighted` of what a table was made of, without a walk through all nodes."""
     return bool(table.scores.dtype.kind == "f")
 
@@ -195,7 +200,7 @@ def _claim(owners: Array, best: Array, place: int, start: Array, share: Array | 
         np.maximum(best[here], scores, out=best[here])
 
 
-def _built(weights: dict[str, int]) -> _Table:
+def _built(weights: dict[str, int]) -> Table:
     names = tuple(sorted(name for name, weight in weights.items() if weight))
     if not names:
         return _NOBODY._replace(weights=weights)
@@ -207,7 +212,7 @@ def _built(weights: dict[str, int]) -> _Table:
     return _table(names, weights, starts, owners, best)
 
 
-def _with(table: _Table, node: str, weight: int) -> _Table:
+def _with(table: Table, node: str, weight: int) -> Table:
     weights = {**table.weights, node: weight}
     if not weight:
         return table._replace(weights=weights)
@@ -222,7 +227,7 @@ def _with(table: _Table, node: str, weight: int) -> _Table:
     return _table(names, weights, np.insert(table.starts, place, start), owners, best)
 
 
-def _without(table: _Table, node: str) -> _Table:
+def _without(table: Table, node: str) -> Table:
     weights = {name: weight for name, weight in table.weights.items() if name != node}
     if not table.weights[node]:
         return table._replace(weights=weights)

@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Run the command line; an error of ours is two lines on standard error, never a traceback."""
-    from roost.cli.commands import app
+    from roost.cli.app import app
     from roost.core.errors import RoostError
 
     try:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.api.discovery import HealthCheck, Instance
-from roost.cli import client as gateway
 from roost.core.errors import InvalidInput, StartFailed
+from roost.core.loops import Loops
 from roost.discovery.probes import Prober
+from roost.local import api_token, gateway_url
 from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.heart import Registration
@@ -25,6 +26,8 @@ from roost.settings import Settings
 log = logging.getLogger("roost.agent")
 
 CHECK_INTERVAL_S = 2.0
+FAILURES_TO_HANG = 3
+"""Failed checks one after the other, after which a program that was ready does not beat any more."""
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
 
 
@@ -58,7 +61,7 @@ async def run_agent(
     settings: Settings, command: list[str], fields: dict[str, Any], ttl_seconds: float
 ) -> int:
     """Run the program to its end; returns the exit code to pass on."""
-    where, token = gateway.gateway_url(settings), gateway.api_token(settings)
+    where, token = gateway_url(settings), api_token(settings)
     async with connect(
         where, token=token, ttl_seconds=ttl_seconds, cache_folder=settings.data / "cache"
     ) as roost:
@@ -110,33 +113,40 @@ async def _register(roost: Client, process: asyncio.subprocess.Process, fields: 
 
 
 async def _keep_checked(registration: Registration) -> None:
-    """Ready while the program's own health check passes; silent while it does not."""
-    prober = Prober(allow_local=True)
-    given = registration.given
-    program = Instance(
-        instance_id=registration.instance_id,
-        type=given.type,
-        group=given.group,
-        life=registration.life,
-        status="initializing",
-        accepting=False,
-        last_heartbeat="",
-        private_ip="127.0.0.1",
-        ports=given.ports,
-        health=given.health,
-    )
-    failures = 0
-    while True:
-        probe = await prober.probe(program)
+    check = ProgramCheck(registration, Prober(allow_local=True))
+    await Loops().keep_running("health check", check.step, pause_s=CHECK_INTERVAL_S)
+
+
+class ProgramCheck:
+    """Ready while the program's own health check passes; no beats while it does not."""
+
+    def __init__(self, registration: Registration, prober: Prober) -> None:
+        self._registration = registration
+        self._prober = prober
+        self._failures = 0
+        given = registration.given
+        self._program = Instance(
+            instance_id=registration.instance_id,
+            type=given.type,
+            group=given.group,
+            life=registration.life,
+            status="initializing",
+            accepting=False,
+            last_heartbeat="",
+            private_ip="127.0.0.1",
+            ports=given.ports,
+            health=given.health,
+        )
+
+    async def step(self) -> None:
+        probe = await self._prober.probe(self._program)
         if probe is not None and probe.ok:
-            failures = 0
-            registration.status = "ready"
-            registration.hung_since = None
-        else:
-            failures += 1
-            if registration.status == "ready" and failures == 3:
-                log.warning(
-                    "the program fails its health check", extra={"reason": probe.error if probe else ""}
-                )
-                registration.hang()
-        await asyncio.sleep(CHECK_INTERVAL_S)
+            self._failures = 0
+            self._registration.status = "ready"
+            self._registration.hung_since = None
+            return
+        self._failures += 1
+        if self._registration.status == "ready" and self._failures == FAILURES_TO_HANG:
+            reason = probe.error if probe else ""
+            log.warning("the program fails its health check", extra={"reason": reason})
+            self._registration.hang()

@@ -8,10 +8,10 @@ import socket
 
 from roost.app import open_platform
 from roost.core.errors import RoostError, StoreUnavailable
-from roost.listening import holder_of
 from roost.settings import Settings
 from roost.store.inspect import Finding, inspect_store
 from roost.store.topology.embedded import find_server_binary, running_address
+from roost.web.listen import holder_of
 
 
 async def examine(settings: Settings) -> list[Finding]:

@@ -4,10 +4,18 @@
     ├── Mistake                 change the call; repeating it as it is cannot help
     │   ├── InvalidId
     │   ├── InvalidInput
+    │   ├── MalformedJson
     │   ├── InvalidSettings
-    │   ├── TokenRefused
-    │   ├── NotAuthenticated
+    │   ├── Unauthorized        show another proof
+    │   │   ├── TokenRefused
+    │   │   └── NotAuthenticated
     │   ├── Forbidden
+    │   ├── NotFound            look for it elsewhere
+    │   ├── Conflict            look at what is there now, then decide
+    │   ├── Gone                it was there and does not come back by itself
+    │   ├── MethodNotAllowed
+    │   ├── BodyTooLarge
+    │   ├── UpgradeRequired
     │   ├── QueueRefused        what a waiting room says
     │   │   ├── UnknownWorld        there is no such world
     │   │   ├── TooManyRequests     come again after `retry_after_s`
@@ -22,10 +30,12 @@
     │       ├── RemovedInstance     do not come back by yourself
     │       ├── FencedInstance      a later life took over: stop
     │       └── ServerIdTaken       wait until the other is gone, or take another id
+    ├── Unavailable             not now: come again after `retry_after_s`
     ├── StoreError
     │   ├── StoreUnavailable    nothing was done, or doing it again is harmless: try later
     │   │   └── StoreOverloaded
     │   ├── OutcomeUnknown      it may have been done: look before you repeat
+    │   ├── Internal            the other side failed and does not say why
     │   └── StoreRefused        the server answered with an error: nothing was done
     │       ├── StoreAccessDenied
     │       └── StoreFull
@@ -34,10 +44,15 @@
         ├── PortTaken
         └── FormatMismatch
 
-Refusals that belong to a rule ("somebody else holds it") are values, not errors.
+`code` is the stable word for programs: HTTP bodies, metrics and logs carry it, and `class_of` finds the class
+again on the other side. Refusals that belong to a rule ("somebody else holds it") are values, not errors.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
+
+_BY_CODE: dict[str, type[RoostError]] = {}
 
 
 class RoostError(Exception):
@@ -46,7 +61,17 @@ class RoostError(Exception):
     A class's docstring opens with its default message; `hint` says what to do next.
     """
 
+    code: ClassVar[str] = ""
+    """Empty: it never reaches a client by its own name, but by the nearest class above that has one."""
     hint: str = ""
+    retry_after_s: float = 0.0
+    """When to come again; 0: it is not a matter of time, or nobody knows."""
+
+    def __init_subclass__(cls) -> None:
+        if code := cls.__dict__.get("code"):
+            if code in _BY_CODE:
+                raise TypeError(f"{cls.__name__} and {_BY_CODE[code].__name__} have the same code {code}")
+            _BY_CODE[code] = cls
 
     def __init__(self, message: str = "", *, hint: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -58,6 +83,15 @@ class RoostError(Exception):
         return str(self.args[0])
 
 
+def class_of(code: str) -> type[RoostError]:
+    """The class that a code stands for; `RoostError` for one that is not known here."""
+    return _BY_CODE.get(code, RoostError)
+
+
+def with_codes() -> list[type[RoostError]]:
+    return list(_BY_CODE.values())
+
+
 class Mistake(RoostError):
     """The call cannot be carried out as it is."""
 
@@ -65,9 +99,20 @@ class Mistake(RoostError):
 class InvalidId(Mistake):
     """The id is not usable in a key."""
 
+    code = "INVALID_ID"
+
 
 class InvalidInput(Mistake):
     """The input does not fit."""
+
+    code = "INVALID_INPUT"
+
+
+class MalformedJson(Mistake):
+    """The body is not JSON."""
+
+    code = "MALFORMED_JSON"
+    hint = "send a JSON object in UTF-8"
 
 
 class InvalidSettings(Mistake):
@@ -82,39 +127,88 @@ class InvalidSettings(Mistake):
         super().__init__(f"{len(faults)} setting{'s' if len(faults) != 1 else ''} to change:{lines}")
 
 
-class TokenRefused(Mistake):
+class Unauthorized(Mistake):
+    """What was shown does not prove enough."""
+
+
+class TokenRefused(Unauthorized):
     """The token is not valid here."""
 
+    code = "TOKEN_REFUSED"
 
-class NotAuthenticated(Mistake):
+
+class NotAuthenticated(Unauthorized):
     """A valid API token is needed.
 
     No token came with the request, or one that nobody issued.
     """
 
+    code = "UNAUTHENTICATED"
     hint = "send it as X-API-Token or as Authorization: Bearer; `roost up` says where its token file is"
 
 
 class Forbidden(Mistake):
     """The token does not carry the scope that this needs."""
 
+    code = "FORBIDDEN"
+
+
+class NotFound(Mistake):
+    """There is nothing at this address."""
+
+    code = "NOT_FOUND"
+
+
+class Conflict(Mistake):
+    """It does not fit what is there now."""
+
+
+class Gone(Mistake):
+    """It was there and is not any more."""
+
+
+class MethodNotAllowed(Mistake):
+    """This address does not take that method."""
+
+    code = "METHOD_NOT_ALLOWED"
+    allowed: tuple[str, ...] = ()
+
+
+class BodyTooLarge(Mistake):
+    """The request body is too large."""
+
+    code = "BODY_TOO_LARGE"
+
+
+class UpgradeRequired(Mistake):
+    """This address speaks WebSocket."""
+
+    code = "UPGRADE_REQUIRED"
+    hint = "connect with a WebSocket client; the ticket was not used"
+
+
+class Unavailable(RoostError):
+    """It cannot be done just now."""
+
+    code = "UNAVAILABLE"
+    hint = "try again shortly"
+
 
 class QueueRefused(Mistake):
     """The waiting room refuses this."""
 
-    retry_after_s: float = 0.0
-    """When to come again; 0: it is not a matter of time."""
 
-
-class UnknownWorld(QueueRefused):
+class UnknownWorld(QueueRefused, NotFound):
     """There is no such world."""
 
+    code = "UNKNOWN_WORLD"
     hint = "ROOST_QUEUE__WORLDS names the worlds"
 
 
 class TooManyRequests(QueueRefused):
     """Too many requests."""
 
+    code = "TOO_MANY_REQUESTS"
     hint = "wait as long as Retry-After says; nextPollMs in every answer says when to ask again"
 
     def __init__(self, message: str = "", *, hint: str = "", retry_after_s: float = 1.0) -> None:
@@ -125,35 +219,42 @@ class TooManyRequests(QueueRefused):
 class WorldClosed(QueueRefused):
     """The world takes nobody new."""
 
+    code = "WORLD_CLOSED"
     hint = "try again later"
     retry_after_s = 30.0
 
 
-class TicketRefused(QueueRefused):
+class TicketRefused(QueueRefused, Unauthorized):
     """The ticket is not good here."""
 
+    code = "TICKET_REFUSED"
     hint = "ask for the status of the place; a new ticket may be there"
 
 
 class TicketUsed(TicketRefused):
     """The ticket was used before."""
 
+    code = "TICKET_USED"
 
-class ServerFull(QueueRefused):
+
+class ServerFull(QueueRefused, Conflict):
     """This server takes nobody more."""
 
+    code = "SERVER_FULL"
     hint = "the ticket stays good: try another server"
 
 
-class ServerNotReported(QueueRefused):
+class ServerNotReported(QueueRefused, Conflict):
     """The waiting room does not know this life of the server."""
 
+    code = "SERVER_NOT_REPORTED"
     hint = "register it, and report its capacity before the first consume"
 
 
-class PolicyConflict(QueueRefused):
+class PolicyConflict(QueueRefused, Conflict):
     """Somebody else changed the world meanwhile."""
 
+    code = "POLICY_CONFLICT"
     hint = "look at it again, then repeat"
 
 
@@ -161,27 +262,31 @@ class InstanceRefused(Mistake):
     """Discovery refuses this instance."""
 
 
-class UnknownInstance(InstanceRefused):
+class UnknownInstance(InstanceRefused, NotFound):
     """Nobody knows this instance."""
 
+    code = "UNKNOWN"
     hint = "register it (again); `roost instances list` shows who is there"
 
 
-class RemovedInstance(InstanceRefused):
+class RemovedInstance(InstanceRefused, Gone):
     """This instance was removed on purpose."""
 
-    hint = "it does not come back by itself; register it anew if it should"
+    code = "REMOVED"
+    hint = "it does not come back by itself; register it again if it should"
 
 
-class FencedInstance(InstanceRefused):
+class FencedInstance(InstanceRefused, Conflict):
     """A later life of this instance is registered."""
 
+    code = "FENCED"
     hint = "stop this one: another process took its id"
 
 
-class ServerIdTaken(InstanceRefused):
-    """Another live instance of this type bears this server id."""
+class ServerIdTaken(InstanceRefused, Conflict):
+    """Another live instance of this type has this server id."""
 
+    code = "SERVER_ID_TAKEN"
     hint = "wait until its lease is over, stop it, or choose another serverId"
 
 
@@ -195,34 +300,47 @@ class StoreUnavailable(StoreError):
     The request was certainly not sent, or it is one that may be repeated.
     """
 
+    code = "STORE_AWAY"
     hint = "nothing was changed; try again shortly (`roost doctor` looks at the store)"
 
 
 class StoreOverloaded(StoreUnavailable):
     """Too many calls are waiting for the store."""
 
+    code = "STORE_OVERLOADED"
     hint = "nothing was changed; slow down, or raise ROOST_LINK__MAX_WAITING"
 
 
 class OutcomeUnknown(StoreError):
     """The request was sent and its reply was lost: it may or may not have been carried out."""
 
+    code = "OUTCOME_UNKNOWN"
     hint = "read the current state before you repeat it"
+
+
+class Internal(StoreError):
+    """The other side failed."""
+
+    code = "INTERNAL"
 
 
 class StoreRefused(StoreError):
     """The store answered with an error."""
 
+    code = "STORE_REFUSED"
+
 
 class StoreAccessDenied(StoreRefused):
     """The store refuses this user or password."""
 
+    code = "STORE_ACCESS_DENIED"
     hint = "check user, password and ACL rules in the store URL"
 
 
 class StoreFull(StoreRefused):
     """The store is out of memory and refuses writes."""
 
+    code = "STORE_FULL"
     hint = "raise maxmemory of the store; the eviction policy must stay noeviction"
 
 

@@ -41,6 +41,13 @@ def check_name(text: str, what: str = "name") -> str:
     return text
 
 
+def check_service(type_: str, group: str) -> None:
+    """Refuse what cannot name a service: type and group are names, or `*` for any."""
+    for what, value in (("type", type_), ("group", group)):
+        if value != "*":
+            check_name(value, what)
+
+
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "…")
 

@@ -9,6 +9,7 @@ lasts (it follows a feed until there is a gap) says `good()` whenever it got som
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -56,16 +57,30 @@ class Loop:
 
     async def keep_running(self, step: Step, pause_s: float | Callable[[], float] = 0.0) -> None:
         """Take turn after turn, with a jittered pause between them, until `END` or a cancellation."""
+        try:
+            while await self._turn(step):
+                await self._pause(pause_s() if callable(pause_s) else pause_s)
+        finally:  # what nobody runs any more does not fail: no request depends on it
+            self.failing_since, self.reason = None, ""
+
+    async def _turn(self, step: Step) -> bool:
+        """One good turn, however many it takes; False: that was the last one."""
         while True:
             try:
                 if await step() is END:
-                    return
+                    return False
             except Exception as error:  # whatever it was: a loop that dies of it would be missed by nobody
                 self._note(error)
                 await self._clock.sleep(self._backoff.next())
             else:
                 self.good()
-                await self._clock.sleep(jittered(pause_s() if callable(pause_s) else pause_s, JITTER))
+                return True
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            await self._clock.sleep(jittered(seconds, JITTER))
+        else:
+            await asyncio.sleep(0)  # a step that never waits must not keep the others from running
 
     def _note(self, error: Exception) -> None:
         self.failures += 1

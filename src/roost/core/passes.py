@@ -18,7 +18,7 @@ from roost.core.errors import TokenRefused
 from roost.core.signing import Kind, MasterKey, Signer, peek
 
 BASE = "base"
-"""The class of whoever has no other."""
+"""The class of people who have no other."""
 
 
 class EntryPass(msgspec.Struct, array_like=True, frozen=True):
@@ -40,13 +40,13 @@ class Receipt(msgspec.Struct, array_like=True, frozen=True):
     world: str
     user: str
     born: int
-    """Which world it was: one that is wiped and made anew has another birth."""
+    """Which world it was: one that was wiped and made again has another birth."""
     seq: int
     line: str
     shown: int
     """The rank that they saw last; no later one is larger."""
     at: float = 0.0
-    """Unix seconds at which it was given: with every answer anew."""
+    """Unix seconds at which it was given: every answer has a new one."""
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):

@@ -1,7 +1,8 @@
 """Lists that many ask for, read from the store once.
 
 A list is served from memory for at most a second, and only while the feed proves that nothing was
-added, changed or removed since it was read: what a second can hide is the time of the last beat.
+added, changed or removed since it was read: what a second can hide is the time of the last beat. The cache
+follows the feed itself, and hears of every write of this process at once.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import msgspec
 
+from roost.core.events import Gap
+from roost.core.loops import Loops
 from roost.discovery.service import Discovery
 
 MAX_AGE_S = 1.0
@@ -27,11 +31,25 @@ class ListCache:
     is served afterwards. So a writer sees its write. Readers that ask for the same list at once share a read.
     """
 
-    def __init__(self, discovery: Discovery) -> None:
+    def __init__(self, discovery: Discovery, loops: Loops | None = None) -> None:
         self._discovery = discovery
+        self._loop = (loops or Loops()).loop("list cache")
+        discovery.on_write(self.forget)
         self._kept: dict[_Wanted, tuple[float, int, bytes]] = {}
         self._reading: dict[_Wanted, asyncio.Task[bytes]] = {}
         self._encode = msgspec.json.Encoder().encode
+
+    async def run(self) -> None:
+        """Follow the feed for ever, so that lists may be served from memory."""
+        await self._loop.keep_running(self._follow, pause_s=MAX_AGE_S)
+
+    async def _follow(self) -> None:
+        feed = self._discovery.feed
+        async with aclosing(feed.follow(await feed.head())) as entries:
+            self._loop.good()
+            async for entry in entries:
+                if isinstance(entry, Gap):
+                    return
 
     async def encoded(self, type_: str, group: str, labels: Sequence[str]) -> bytes:
         wanted = (type_, group, tuple(labels))

@@ -1,4 +1,4 @@
-"""What follows when a server ends: whoever holds something for it lets go.
+"""What follows when a server ends: every holder of something for it lets go.
 
 One process does it at a time (a leader lease). It works from levels, not edges: at its start, and after every
 gap, it says who lives, and everything held for anybody else goes. So an end that nobody saw (the leader
@@ -7,16 +7,12 @@ died, the store was away) is made good by the next leader.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from roost.api.discovery import Change, Instance, Watcher
-from roost.core.errors import StoreError
 from roost.core.lease import Tenure
-
-log = logging.getLogger("roost.discovery.failover")
+from roost.core.loops import Loops
 
 RETRY_S = 1.0
 
@@ -38,30 +34,20 @@ class Holder(Protocol):
         """Nobody else lived at that moment, in the time that lives are numbered by."""
 
 
-class HoldsNothing:
-    """Stands where a holder is not built in."""
-
-    async def server_ended(self, server: ServerLife, died: bool) -> None:
-        return None
-
-    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
-        return None
-
-
 class Failover:
-    def __init__(self, discovery: Watcher, holders: Sequence[Holder]) -> None:
+    def __init__(self, discovery: Watcher, holders: Sequence[Holder], loops: Loops | None = None) -> None:
         self._discovery = discovery
         self._holders = holders
+        self._loop = (loops or Loops()).loop("failover")
 
     async def run(self, _tenure: Tenure) -> None:
         """The leader's work, for ever. A holder that could not be told is told who lives, a moment later."""
-        while True:
-            try:
-                async for change in self._discovery.watch("*", "*"):
-                    await self.pass_on(change)
-            except StoreError as error:
-                log.info("failover begins again", extra={"reason": error.message})
-            await asyncio.sleep(RETRY_S)
+        await self._loop.keep_running(self._follow, pause_s=RETRY_S)
+
+    async def _follow(self) -> None:
+        async for change in self._discovery.watch("*", "*"):
+            await self.pass_on(change)
+            self._loop.good()
 
     async def pass_on(self, change: Change) -> None:
         for holder in self._holders:

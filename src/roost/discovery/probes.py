@@ -46,6 +46,11 @@ class Prober:
         self._places = asyncio.Semaphore(MAX_PARALLEL)
         self._recent: dict[tuple[str, str], tuple[float, Probe]] = {}
 
+    @property
+    def remembered(self) -> int:
+        """Answers that are kept; they are used for `CACHE_S`."""
+        return len(self._recent)
+
     async def verify(self, instances: Iterable[Instance]) -> None:
         """Set `probe` on every instance that declares a health check."""
         await asyncio.gather(*map(self._verify_one, instances))

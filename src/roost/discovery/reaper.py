@@ -12,8 +12,9 @@ import logging
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError, UnknownInstance
 from roost.core.lease import MAX_STEP_MS
+from roost.core.loops import Loops
 from roost.discovery.probes import REFUSED, Prober
-from roost.discovery.scripts import Buried, Swept
+from roost.discovery.scripts import Ended, Swept
 from roost.discovery.service import Discovery
 
 log = logging.getLogger("roost.discovery.reaper")
@@ -32,8 +33,9 @@ REPAIR_COUNT = 200
 class Reaper:
     """Sweeps once a second; probes suspects every five; repairs the index every forty-five."""
 
-    def __init__(self, discovery: Discovery, prober: Prober) -> None:
+    def __init__(self, discovery: Discovery, prober: Prober, loops: Loops | None = None) -> None:
         self._discovery = discovery
+        self._loops = loops or Loops()
         self._prober = prober
         self._suspects: dict[str, float] = {}
         """Id → loop time of its next probe."""
@@ -44,23 +46,21 @@ class Reaper:
 
     async def run(self) -> None:
         """For ever; a store that is away only delays it."""
-        loop = asyncio.get_running_loop()
-        self._repair_at = loop.time() + jittered(REPAIR_INTERVAL_S, 0.3)
+        self._plan_repair()
         try:
-            while True:
-                try:
-                    await self.step()
-                    if loop.time() >= self._repair_at:
-                        self._repair_at = loop.time() + jittered(REPAIR_INTERVAL_S, 0.3)
-                        await self.repair()
-                except StoreError as error:
-                    log.debug("no sweep", extra={"reason": error.message})
-                except Exception:  # the loop must outlive any single bad sweep
-                    log.exception("sweep failed")
-                await asyncio.sleep(jittered(SWEEP_INTERVAL_S))
+            await self._loops.keep_running("sweep", self._turn, pause_s=SWEEP_INTERVAL_S)
         finally:
             for probe in self._probes:
                 probe.cancel()
+
+    async def _turn(self) -> None:
+        await self.step()
+        if asyncio.get_running_loop().time() >= self._repair_at:
+            self._plan_repair()
+            await self.repair()
+
+    def _plan_repair(self) -> None:
+        self._repair_at = asyncio.get_running_loop().time() + jittered(REPAIR_INTERVAL_S, 0.3)
 
     async def step(self) -> Swept:
         """One sweep, and the probes that are due."""
@@ -89,7 +89,7 @@ class Reaper:
         return swept
 
     async def _ask(self, instance_id: str) -> None:
-        """Probe a suspect; bury it if its own host refuses the connection."""
+        """Probe a suspect; end it if its own host refuses the connection."""
         try:
             detail = await self._discovery.get(instance_id)
             if detail.instance is None or detail.status != "suspect":
@@ -98,7 +98,7 @@ class Reaper:
             probe = await self._prober.probe(detail.instance)
             if probe is not None and probe.error == REFUSED:
                 life = detail.instance.life
-                if isinstance(await self._discovery.scripts.bury(id=instance_id, life=life), Buried):
+                if isinstance(await self._discovery.scripts.end_silent(id=instance_id, life=life), Ended):
                     self.ended += 1
                     log.warning("instance died, its host says so", extra={"instanceId": instance_id})
                 self._suspects.pop(instance_id, None)
@@ -106,6 +106,18 @@ class Reaper:
             self._suspects.pop(instance_id, None)
         except StoreError as error:
             log.debug("suspect not judged", extra={"instanceId": instance_id, "reason": error.message})
+        except Exception:  # nobody awaits this task; it is asked again in five seconds
+            log.exception("suspect not judged", extra={"instanceId": instance_id})
+
+    @property
+    def probing(self) -> int:
+        """Probes of suspects that are under way."""
+        return len(self._probes)
+
+    @property
+    def suspects(self) -> int:
+        """Instances that are probed again and again until their fate is known."""
+        return len(self._suspects)
 
     async def repair(self) -> int:
         """Look at the whole index in small parts; returns how much had to be mended."""
@@ -116,9 +128,9 @@ class Reaper:
             mended, cursor = mended + part.mended, part.cursor
             if cursor == "0":
                 break
-        for place in await self._discovery.places():
+        for service in await self._discovery.services():
             while True:
-                part = await scripts.repair_place(place=place, cursor=cursor, count=REPAIR_COUNT)
+                part = await scripts.repair_service(service=service, cursor=cursor, count=REPAIR_COUNT)
                 mended, cursor = mended + part.mended, part.cursor
                 if cursor == "0":
                     break

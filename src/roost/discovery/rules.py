@@ -8,7 +8,17 @@ from typing import Any
 
 import msgspec
 
-from roost.api.discovery import Order, RegisterInput, Status
+from roost.api.discovery import Override, RegisterInput, Status
+from roost.api.limits import (
+    MAX_COUNT,
+    MAX_LABELS,
+    MAX_OBJECT_BYTES,
+    MAX_PORTS,
+    MAX_TEXT,
+    MAX_TTL_S,
+    MAX_WEIGHT,
+    MIN_TTL_S,
+)
 from roost.core.errors import InvalidInput
 from roost.core.ids import check_id, check_name
 
@@ -32,12 +42,8 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
 }
 """From each state to the states it may turn into. An end is final: what comes back is a new life."""
 
-MAX_OBJECT_BYTES = 8192
-MAX_LABELS = 32
-MAX_PORTS = 16
-MIN_TTL_S, MAX_TTL_S = 3.0, 3600.0
 PANIC_SHARE = 0.5
-"""Above this share of suspects in a place the fault is likely ours: they stay routable."""
+"""Above this share of suspects in a service the fault is likely ours: they stay routable."""
 
 
 def check_registration(given: RegisterInput) -> None:
@@ -55,8 +61,8 @@ def check_registration(given: RegisterInput) -> None:
         ("zone", given.zone),
         ("health.path", given.health.path if given.health is not None else ""),
     ):
-        if len(value) > 255:
-            raise InvalidInput(f"{field} has {len(value)} characters, at most 255 are allowed")
+        if len(value) > MAX_TEXT:
+            raise InvalidInput(f"{field} has {len(value)} characters, at most {MAX_TEXT} are allowed")
     _check_numbers(given)
     _check_maps(given)
     check_object("systemInfo", given.system_info)
@@ -70,15 +76,25 @@ def check_registration(given: RegisterInput) -> None:
 
 def _check_numbers(given: RegisterInput) -> None:
     bounds = (
-        ("capacity", given.capacity, 2**31),
-        ("load", given.load, 2**31),
-        ("weight", given.weight, 10_000),
+        ("capacity", given.capacity, MAX_COUNT),
+        ("load", given.load, MAX_COUNT),
+        ("weight", given.weight, MAX_WEIGHT),
     )
     for field, value, most in bounds:
-        if not 0 <= value <= most:
-            raise InvalidInput(f"{field} is {value}, must be 0 to {most}")
+        _check_bound(field, value, most)
     if not MIN_TTL_S <= given.ttl_seconds <= MAX_TTL_S:
         raise InvalidInput(f"ttlSeconds is {given.ttl_seconds:g}, must be {MIN_TTL_S:g} to {MAX_TTL_S:g}")
+
+
+def _check_bound(field: str, value: int, most: int) -> None:
+    if not 0 <= value <= most:
+        raise InvalidInput(f"{field} is {value}, must be 0 to {most}")
+
+
+def check_override(override: Override | None) -> None:
+    """Refuse a weight that no instance may register with: balancers would leave its server out."""
+    if override is not None and override.weight is not None:
+        _check_bound("weight", override.weight, MAX_WEIGHT)
 
 
 def _check_maps(given: RegisterInput) -> None:
@@ -90,8 +106,8 @@ def _check_maps(given: RegisterInput) -> None:
             raise InvalidInput(f"ports.{name} is {port}, must be 1 to 65535")
     for name, value in given.labels.items():
         check_id(name, "label name")
-        if len(value) > 255:
-            raise InvalidInput(f"labels.{name} has {len(value)} characters, at most 255 are allowed")
+        if len(value) > MAX_TEXT:
+            raise InvalidInput(f"labels.{name} has {len(value)} characters, at most {MAX_TEXT} are allowed")
 
 
 def check_object(field: str, value: Mapping[str, Any]) -> bytes:
@@ -104,7 +120,7 @@ def check_object(field: str, value: Mapping[str, Any]) -> bytes:
     return encoded
 
 
-def place_of(service_type: str, group: str) -> str:
+def service_of(service_type: str, group: str) -> str:
     return f"{service_type}:{group}"
 
 
@@ -113,9 +129,9 @@ def name_of(service_type: str, server_id: str) -> str:
     return f"{service_type}:{server_id}" if server_id else ""
 
 
-def may_take_users(status: Status, load: int, capacity: int, order: Order | None, panic: bool) -> bool:
+def may_take_users(status: Status, load: int, capacity: int, override: Override | None, panic: bool) -> bool:
     """The one flag that balancers read. In a panic suspicion does not count."""
-    if order is not None and (order.drain or order.out_of_service):
+    if override is not None and (override.drain or override.out_of_service):
         return False
     if capacity and load >= capacity:
         return False

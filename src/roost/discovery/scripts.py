@@ -55,7 +55,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Buried:
+class Ended:
     pass
 
 
@@ -65,7 +65,7 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class Overridden:
     name: str
 
 
@@ -75,14 +75,14 @@ class Snapshot:
     at: int
     records: list[bytes]
     beats: list[bytes]
-    orders: list[bytes]
+    overrides: list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     record: bytes
     beat: bytes
-    order: bytes
+    override: bytes
     history: list[str]
 
 
@@ -91,7 +91,7 @@ class Gone:
     cause: str
     life: int
     at_ms: int
-    place: str
+    service: str
     history: list[str]
 
 
@@ -135,11 +135,11 @@ class DiscoveryScripts:
         )
         self.remove: ScopedScript[Left | Unknown | Fenced] = script("remove", Left, Unknown, Fenced)
         self.sweep: ScopedScript[Swept] = script("sweep", Swept)
-        self.bury: ScopedScript[Buried | Alive] = script("bury", Buried, Alive)
-        self.override: ScopedScript[Ordered | Unknown] = script("override", Ordered, Unknown)
+        self.end_silent: ScopedScript[Ended | Alive] = script("end_silent", Ended, Alive)
+        self.override: ScopedScript[Overridden | Unknown] = script("override", Overridden, Unknown)
         self.snapshot: ScopedScript[Snapshot] = script("snapshot", Snapshot)
         self.get: ScopedScript[Found | Gone | Unknown] = script("get", Found, Gone, Unknown)
         self.vote: ScopedScript[Voted] = script("vote", Voted)
         self.repair: ScopedScript[Repaired] = script("repair", Repaired)
-        self.repair_place: ScopedScript[Repaired] = script("repair_place", Repaired)
+        self.repair_service: ScopedScript[Repaired] = script("repair_service", Repaired)
         self.forget: ScopedScript[Forgotten] = script("forget", Forgotten)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Literal
+
+import msgspec
 
 from roost.api.discovery import (
     Beat,
@@ -13,13 +16,13 @@ from roost.api.discovery import (
     Change,
     InstanceDetail,
     InstanceList,
-    Order,
+    Override,
     Registered,
     RegisterInput,
 )
 from roost.core.errors import FencedInstance, RemovedInstance, ServerIdTaken, UnknownInstance
 from roost.core.events import Entry, Gap, Mark
-from roost.core.ids import check_id, check_name, new_ulid
+from roost.core.ids import check_id, check_name, check_service, new_ulid
 from roost.discovery import model, rules
 from roost.discovery import scripts as answers
 from roost.discovery.health import Tally
@@ -27,6 +30,8 @@ from roost.discovery.scripts import DiscoveryScripts
 from roost.store.keys.discovery import discovery_keys
 from roost.store.scopes import discovery
 from roost.store.store import Store
+
+log = logging.getLogger("roost.discovery")
 
 BEATS_PER_TTL = 3
 CHECKER_TTL_MS = 10_000
@@ -43,7 +48,16 @@ class Discovery:
         self.scripts = DiscoveryScripts(store.library, store.keys)
         self.feed = store.feed(discovery())
         self._store = store
+        self._on_write: list[Callable[[], None]] = []
         self._services = discovery_keys(store.keys)["services"]
+
+    def on_write(self, callback: Callable[[], None]) -> None:
+        """Call back after every write of this process that changes a list."""
+        self._on_write.append(callback)
+
+    def _wrote(self) -> None:
+        for callback in self._on_write:
+            callback()
 
     async def register(self, given: RegisterInput) -> Registered:
         """Give the instance a life; `InstanceRefused` says why not."""
@@ -53,7 +67,7 @@ class Discovery:
         ttl_ms = int(given.ttl_seconds * 1000)
         answer = await self.scripts.register(
             id=instance_id,
-            place=rules.place_of(given.type, given.group),
+            service=rules.service_of(given.type, given.group),
             name=rules.name_of(given.type, given.server_id),
             record=model.encode(model.record_of(given)),
             status=given.status,
@@ -64,13 +78,14 @@ class Discovery:
             nonce=secrets.token_hex(8),
             former_life=_number(given.former_life, "formerLife"),
         )
+        self._wrote()
         match answer:
             case answers.Registered(life):
                 interval_ms = ttl_ms // BEATS_PER_TTL
                 return Registered(instance_id, str(life), given.ttl_seconds, interval_ms)
             case answers.Taken(holder, remaining_ms):
                 raise ServerIdTaken(
-                    f"serverId {given.server_id} is borne by {holder}, for {remaining_ms} ms more"
+                    f"serverId {given.server_id} is held by {holder}, for {remaining_ms} ms more"
                 )
             case answers.Removed(cause):
                 raise RemovedInstance(f"{instance_id} was {cause}")
@@ -104,12 +119,12 @@ class Discovery:
 
     async def discover(self, type_: str = "*", group: str = "*", labels: Sequence[str] = ()) -> InstanceList:
         """Every live instance there, in one round trip."""
-        _check_wanted(type_, group)
+        check_service(type_, group)
         found = await self.scripts.snapshot(wanted_type=type_, wanted_group=group)
         instances = [i for i in model.instances_of(found) if rules.fits_labels(i.labels, labels)]
         return InstanceList(instances, found.rev, str(found.at))
 
-    async def places(self) -> list[str]:
+    async def services(self) -> list[str]:
         """Every type:group with live instances."""
         members = await self._store.call("SMEMBERS", self._services, key=self._services, idempotent=True)
         return sorted(member.decode() for member in members)
@@ -136,30 +151,37 @@ class Discovery:
     ) -> None:
         """Take it out for good: its own clean stop, or an operator's act."""
         check_id(instance_id, "instanceId")
-        place = (
-            rules.place_of(check_name(type_, "type"), check_name(group, "group")) if type_ and group else ""
+        service = (
+            rules.service_of(check_name(type_, "type"), check_name(group, "group")) if type_ and group else ""
         )
-        match await self.scripts.remove(id=instance_id, life=_number(life, "life"), place=place, cause=cause):
+        answer = await self.scripts.remove(
+            id=instance_id, life=_number(life, "life"), service=service, cause=cause
+        )
+        self._wrote()
+        match answer:
             case answers.Unknown():
                 raise UnknownInstance(
-                    f"nobody knows the instance {instance_id}" + (f" in {place}" if place else "")
+                    f"nobody knows the instance {instance_id}" + (f" in {service}" if service else "")
                 )
             case answers.Fenced(later):
                 raise FencedInstance(f"{instance_id} lives as life {later}")
             case answers.Left():
                 return
 
-    async def override(self, instance_id: str, order: Order | None) -> None:
-        """Keep an operator's order for the instance, or lift it."""
+    async def override(self, instance_id: str, override: Override | None) -> None:
+        """Keep an operator's override for the instance, or lift it."""
         check_id(instance_id, "instanceId")
-        word = _order_word(order)
-        packed = model.encode(order) if order is not None and word != "lifted" else b""
-        if isinstance(await self.scripts.override(id=instance_id, order=packed, word=word), answers.Unknown):
+        rules.check_override(override)
+        word = _override_word(override)
+        packed = model.encode(override) if override is not None and word != "lifted" else b""
+        answer = await self.scripts.override(id=instance_id, override=packed, word=word)
+        self._wrote()
+        if isinstance(answer, answers.Unknown):
             raise UnknownInstance(f"nobody knows the instance {instance_id}")
 
-    async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
+    async def vote(self, checker: str, unhealthy: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
         """A health checker's whole opinion: (id, life) of all it finds unhealthy. The majority decides."""
-        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in sorted(ill)[:MAX_BALLOTS])
+        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in sorted(unhealthy)[:MAX_BALLOTS])
         answer = await self.scripts.vote(
             checker=checker, ballots=ballots.encode(), ttl_ms=0 if leave else CHECKER_TTL_MS
         )
@@ -172,7 +194,7 @@ class Discovery:
 
         With `after` (the mark of a change that was seen before) it goes on from there without a snapshot.
         """
-        _check_wanted(type_, group)
+        check_service(type_, group)
         while True:
             if after is None:
                 found = await self.discover(type_, group, labels)
@@ -182,27 +204,35 @@ class Discovery:
                 async for entry in entries:
                     if isinstance(entry, Gap):
                         break
-                    if _is_wanted(entry, type_, group):
-                        change = model.change_of(entry)
-                        if change.instance is None or rules.fits_labels(change.instance.labels, labels):
-                            yield change
+                    if not _is_wanted(entry, type_, group):
+                        continue
+                    change = _decoded(entry)
+                    if change is not None and _fits(change, labels):
+                        yield change
             after = None
 
 
+def _decoded(entry: Entry) -> Change | None:
+    """The change, or None (and a line in the log) for an entry that nobody can read."""
+    try:
+        return model.change_of(entry)
+    except (msgspec.DecodeError, ValueError, KeyError) as error:
+        log.error("bad feed entry skipped", extra={"revision": entry.rev, "reason": str(error)})
+        return None
+
+
+def _fits(change: Change, labels: Sequence[str]) -> bool:
+    return change.instance is None or rules.fits_labels(change.instance.labels, labels)
+
+
 def _is_wanted(entry: Entry, type_: str, group: str) -> bool:
-    place_type, _, place_group = entry.fields["place"].partition(":")
-    return type_ in ("*", place_type) and group in ("*", place_group)
-
-
-def _check_wanted(type_: str, group: str) -> None:
-    for what, value in (("type", type_), ("group", group)):
-        if value != "*":
-            check_name(value, what)
+    service_type, _, service_group = entry.fields["service"].partition(":")
+    return type_ in ("*", service_type) and group in ("*", service_group)
 
 
 def _number(text: str, what: str) -> str:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= 16):
-        raise UnknownInstance(f"{what} {text[:20]!r} was never given out")
+        raise UnknownInstance(f"{what} {text[:20]!r} must be the number that register returned")
     return text
 
 
@@ -210,9 +240,9 @@ def _within(number: int) -> int:
     return max(0, min(number, 2**31))
 
 
-def _order_word(order: Order | None) -> str:
-    if order is None or not (order.drain or order.out_of_service or order.weight is not None):
+def _override_word(override: Override | None) -> str:
+    if override is None or not (override.drain or override.out_of_service or override.weight is not None):
         return "lifted"
-    if order.out_of_service:
+    if override.out_of_service:
         return "out-of-service"
-    return "drain" if order.drain else f"weight {order.weight}"
+    return "drain" if override.drain else f"weight {override.weight}"

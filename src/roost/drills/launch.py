@@ -21,6 +21,7 @@ from roost.api import Message
 from roost.api.errors import ErrorReply, error_of
 from roost.api.queue import WorldView
 from roost.core.errors import InvalidInput, StoreUnavailable
+from roost.core.loops import Loops
 from roost.core.passes import sign_entry
 from roost.core.signing import MasterKey
 from roost.drills.doors import AnyDoors, OwnDoors, SocketDoors
@@ -90,8 +91,13 @@ async def launch(plan: Plan, progress: Progress = lambda book, seconds: None) ->
             ClientSession(connector=TCPConnector(limit=0), timeout=ClientTimeout(total=15))
         )
         doors = AnyDoors(own, SocketDoors(sockets))
-        watcher = asyncio.create_task(_watch(gateways, plan.world, book))
-        reporter = asyncio.create_task(_report(book, started, progress))
+        keep = Loops().keep_running
+        watcher = asyncio.create_task(
+            keep("drill watch", lambda: _watch(gateways, plan.world, book), pause_s=LOOK_S)
+        )
+        reporter = asyncio.create_task(
+            keep("drill progress", lambda: _report(book, started, progress), pause_s=LOOK_S)
+        )
         try:
             await _play(plan, gateways, doors, book)
         finally:
@@ -181,17 +187,12 @@ async def _look(gateways: list[ClientSession], world: str) -> WorldView:
 
 async def _watch(gateways: list[ClientSession], world: str, book: Book) -> None:
     """Learn what each server takes, so that our own count of people on it can be held against it."""
-    while True:
-        with contextlib.suppress(StoreUnavailable):
-            for server in (await _look(gateways, world)).servers:
-                book.saw_server(server.url, server.capacity)
-        await asyncio.sleep(LOOK_S)
+    for server in (await _look(gateways, world)).servers:
+        book.saw_server(server.url, server.capacity)
 
 
 async def _report(book: Book, started: float, progress: Progress) -> None:
-    while True:
-        progress(book, time.monotonic() - started)
-        await asyncio.sleep(0.25)
+    progress(book, time.monotonic() - started)
 
 
 def _summary(plan: Plan, book: Book, seconds: float, overadmit: int) -> DrillReport:

@@ -9,11 +9,38 @@ from typing import Any
 
 import msgspec
 
+from roost.api import limits
 from roost.api.errors import ErrorReply
-from roost.core.errors import Forbidden, InvalidInput, NotAuthenticated, StoreUnavailable
-from roost.gateway.errors import BodyTooLarge, row_of
-from roost.gateway.route import Route
+from roost.core.errors import (
+    BodyTooLarge,
+    Forbidden,
+    Internal,
+    InvalidId,
+    InvalidInput,
+    MalformedJson,
+    NotAuthenticated,
+    RoostError,
+    StoreError,
+    with_codes,
+)
+from roost.gateway.field_notes import note_fields
 from roost.version import __version__
+from roost.web.errors import headers_of, status_of
+from roost.web.route import REQUEST_ID, Header, Route
+
+PATH_PARAMETERS: dict[str, Any] = {
+    "id": limits.Id,
+    "serverId": limits.Id,
+    "userId": limits.Id,
+    "world": limits.WorldName,
+}
+"""Name in a path → the type that says what it may hold."""
+
+_REPLY_HEADERS = {
+    "Retry-After": Header("Retry-After", "Seconds after which to come again.", "^[0-9]+$"),
+    "WWW-Authenticate": Header("WWW-Authenticate", "How to show a token."),
+}
+"""What `headers_of` sends with an error."""
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -22,7 +49,8 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     refs, components = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs)
+        path = paths.setdefault(route.path, {"parameters": [_header(REQUEST_ID)]})
+        path[route.method.lower()] = _operation(route, refs)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -52,6 +80,7 @@ def _schemas(routes: list[Route]) -> tuple[Refs, dict[str, Any]]:
         *(t for route in routes for t in (route.body, route.reply) if t is not None),
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    note_fields(types, components)
     return dict(zip(types, schemas, strict=True)), components
 
 
@@ -72,19 +101,50 @@ def _operation(route: Route, refs: Refs) -> dict[str, Any]:
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"{(\w+)}", route.path)
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": msgspec.json.schema(PATH_PARAMETERS.get(name, str)),
+        }
+        for name in _path_names(route)
     ]
+    parameters += map(_header, route.headers)
     if route.query is not None:
-        schema = msgspec.json.schema(route.query)["$defs"][route.query.__name__]
+        definitions = msgspec.json.schema(route.query)["$defs"]
+        note_fields([route.query], definitions)
+        schema = definitions[route.query.__name__]
         for name, kind in schema["properties"].items():
             required = name in schema.get("required", ())
             parameters.append({"name": name, "in": "query", "required": required, "schema": kind})
     return parameters
 
 
+def _path_names(route: Route) -> list[str]:
+    return re.findall(r"{(\w+)}", route.path)
+
+
+def _header(header: Header) -> dict[str, Any]:
+    """As a parameter of a request."""
+    return {"name": header.name, "in": "header", "required": False, **_told(header)}
+
+
+def _told(header: Header) -> dict[str, Any]:
+    schema = {"type": "string"} | ({"pattern": header.pattern} if header.pattern else {})
+    return {"description": header.meaning, "schema": schema}
+
+
+def _reply_headers(always: Iterable[Header], sometimes: Iterable[Header] = ()) -> dict[str, Any]:
+    return {
+        REQUEST_ID.name: {"required": True, **_told(REQUEST_ID)},
+        **{header.name: {"required": True, **_told(header)} for header in always},
+        **{header.name: _told(header) for header in sometimes},
+    }
+
+
 def _success(route: Route, refs: Refs) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": "done"}
+    headers = _reply_headers((), route.reply_headers)
+    success: dict[str, Any] = {"description": "done", "headers": headers}
     if route.reply is not None:
         success["content"] = _content(refs[route.reply])
     elif route.status != 204:
@@ -96,27 +156,34 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def errors_of(route: Route) -> list[type[BaseException]]:
-    """Everything that a route can be refused with."""
-    errors: list[type[BaseException]] = list(route.errors)
+def errors_of(route: Route) -> list[type[RoostError]]:
+    """Everything that a route can be refused with: what it names itself, and what follows from its form."""
+    errors = [*route.errors, Internal]
     if route.scope is not None:
-        errors += [NotAuthenticated, Forbidden, StoreUnavailable]
+        errors += [NotAuthenticated, Forbidden]
+    if route.scope is not None or route.touches_store:  # the guard reads its tokens from the store
+        errors += [error for error in with_codes() if issubclass(error, StoreError)]
+    if _path_names(route):
+        errors.append(InvalidId)
     if route.query is not None or route.body is not None:
-        errors.append(InvalidInput)
+        errors += [InvalidInput, InvalidId]
     if route.body is not None:
-        errors.append(BodyTooLarge)
+        errors += [BodyTooLarge, MalformedJson]
     return errors
 
 
 def _refusals(route: Route, refs: Refs) -> dict[str, Any]:
-    codes: dict[int, list[str]] = {}
+    by_status: dict[int, list[type[RoostError]]] = {}
     for error in errors_of(route):
-        row = row_of(error())
-        codes.setdefault(row.status, []).append(row.code)
+        by_status.setdefault(status_of(error), []).append(error)
     content = _content(refs[ErrorReply])
     return {
-        str(status): {"description": ", ".join(sorted(set(words))), "content": content}
-        for status, words in sorted(codes.items())
+        str(status): {
+            "description": ", ".join(sorted({error.code for error in errors})),
+            "headers": _reply_headers(_REPLY_HEADERS[name] for name in headers_of(errors[0]())),
+            "content": content,
+        }
+        for status, errors in sorted(by_status.items())
     }
 
 

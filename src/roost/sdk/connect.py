@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roost.core.errors import InvalidInput
+from roost.core.loops import Loops
 from roost.sdk.client import LONGEST_DEFAULT_TTL_S, Client
-from roost.sdk.heart import MakeTransport
-from roost.sdk.transport import Transport
+from roost.sdk.ports import OpenTransport, Transport
 
 if TYPE_CHECKING:
     from roost.app import Platform
@@ -30,19 +30,25 @@ def connect(
     Without a URL it is taken from ROOST_URL, else from REDIS_URL, else it is the gateway on this machine.
     The lease is 30 s (15 s at a gateway of profile lan) unless `ttl_seconds` says otherwise, with three beats
     to a lease unless `heartbeat_interval_ms` does. `cache_folder` keeps the last lists for hard times; the
-    default is below the data folder. `sweeps=False` leaves the passing of time to gateways and managers.
+    default is below the data folder. `sweeps=False` leaves the ending of leases to gateways and managers.
     """
     if heartbeat_interval_ms is not None:
         _check_interval(heartbeat_interval_ms, ttl_seconds or LONGEST_DEFAULT_TTL_S)
+    loops = Loops()
     if not isinstance(url, str):
         where, ways = "platform:", _in_process(url)
     else:
         where, token = _defaults(url, token)
         over_http = where.startswith(("http://", "https://"))
-        ways = _over_http(where, token) if over_http else _to_store(where, namespace, key_prefix, sweeps)
+        ways = (
+            _over_http(where, token)
+            if over_http
+            else _to_store(where, namespace, key_prefix, loops if sweeps else None)
+        )
     return Client(
         where,
         *ways,
+        loops=loops,
         ttl_seconds=ttl_seconds,
         heartbeat_interval_ms=heartbeat_interval_ms,
         cache_folder=_default_cache() if cache_folder is None else Path(cache_folder),
@@ -57,47 +63,45 @@ def _check_interval(interval_ms: int, ttl_seconds: float) -> None:
         )
 
 
-Ways = tuple[MakeTransport, MakeTransport]
-"""How to make the client's transport, and the one for its heart, which lives on another loop."""
+Ways = tuple[OpenTransport, OpenTransport]
+"""How to open the client's transport, and the one for its heart, which lives on another loop."""
 
 
 def _over_http(url: str, token: str) -> Ways:
-    async def make() -> Transport:
-        from roost.sdk.http import HttpTransport
+    async def open_() -> Transport:
+        from roost.sdk.http.transport import HttpTransport
 
         return HttpTransport(url, token)
 
-    return make, make
+    return open_, open_
 
 
-def _to_store(url: str, namespace: str, key_prefix: str, sweeps: bool) -> Ways:
-    async def make(sweeps: bool = sweeps) -> Transport:
-        from roost.sdk.direct import StoreTransport
+def _to_store(url: str, namespace: str, key_prefix: str, loops: Loops | None) -> Ways:
+    async def open_(loops: Loops | None = loops) -> Transport:
+        from roost.sdk.direct.transport import StoreTransport
         from roost.store.keys import Keys
 
-        return await StoreTransport.open(url, Keys(namespace, key_prefix), sweeps=sweeps)
+        return await StoreTransport.open(url, Keys(namespace, key_prefix), loops=loops)
 
-    async def make_beat() -> Transport:
-        return await make(sweeps=False)
+    async def open_for_beats() -> Transport:
+        return await open_(None)
 
-    return make, make_beat
+    return open_, open_for_beats
 
 
 def _in_process(platform: Platform) -> Ways:
-    async def make() -> Transport:
-        from roost.sdk.direct import DiscoveryTransport
+    async def open_() -> Transport:
+        from roost.sdk.direct.transport import PlatformTransport
 
-        return DiscoveryTransport(platform.discovery, platform.prober, lambda: platform.worlds)
+        return PlatformTransport(platform)
 
-    async def make_beat() -> Transport:
-        from roost.sdk.direct import StoreTransport
+    async def open_for_beats() -> Transport:
+        from roost.sdk.direct.transport import StoreTransport
 
         settings = platform.settings
-        return await StoreTransport.open(
-            settings.store, platform.store.keys, folder=settings.store_folder, sweeps=False
-        )
+        return await StoreTransport.open(settings.store, platform.store.keys, folder=settings.store_folder)
 
-    return make, make_beat
+    return open_, open_for_beats
 
 
 def _defaults(url: str, token: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 from roost.api.queue import (
     WORLD,
@@ -28,12 +28,11 @@ from roost.api.queue import (
     ConsumeReply,
     How,
     ReleaseInput,
-    ReleaseReply,
     ReportInput,
-    ReportReply,
 )
 from roost.core.backoff import Backoff, jittered
 from roost.core.errors import (
+    Conflict,
     FencedInstance,
     Forbidden,
     NotAuthenticated,
@@ -47,35 +46,26 @@ from roost.core.errors import (
     TicketRefused,
     TicketUsed,
 )
+from roost.core.loops import END, Loops
 from roost.core.passes import peek_user
 from roost.sdk.heart import Registration
+from roost.sdk.ports import Admission
 
 log = logging.getLogger("roost.sdk.door")
 
 REPORT_INTERVAL_S = 5.0
 SOON_S = 0.2
 """After a change the next report follows this soon; changes in between ride along."""
-RETRY_S = 1.0
-"""After a report that could not be sent."""
 ATTEMPTS = 4
 TOLD_AT_ONCE = 32
 """Leaves that are on their way to the waiting room at the same time."""
 
 
-class AlreadyConnected(QueueRefused):
+class AlreadyConnected(QueueRefused, Conflict):
     """This person is connected here already."""
 
+    code = "ALREADY_CONNECTED"
     hint = "close the other connection first"
-
-
-class DoorTransport(Protocol):
-    """What a door needs of the waiting room."""
-
-    async def consume(self, given: ConsumeInput) -> ConsumeReply: ...
-
-    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply: ...
-
-    async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +84,17 @@ class Door:
 
     def __init__(
         self,
-        transport: DoorTransport,
+        admission: Admission,
         registration: Registration,
         *,
         world: str = WORLD,
         capacity: int | None = None,
         url: str = "",
         report_interval_s: float = REPORT_INTERVAL_S,
+        loops: Loops | None = None,
     ) -> None:
-        self._transport = transport
+        self._admission = admission
+        self._loops = loops or Loops()
         self._me = registration
         self._world = world
         self._url = url
@@ -124,24 +116,25 @@ class Door:
         self.reported_at: float | None = None
         """Monotonic time of the last report that was taken."""
         self._settling: set[asyncio.Task[None]] = set()
-        self._loop: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self.drain = False
         """Whether it takes nobody new: its capacity is then what it holds."""
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(StoreError):  # the loop goes on trying
             await self.report()
-        self._loop = asyncio.create_task(self._report_on(), name="roost door")
+        reporting = self._loops.keep_running("sdk-report", self._report_when_due)
+        self._reporting = asyncio.create_task(reporting, name="roost door")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [*([self._loop] if self._loop else []), *self._settling]
+        tasks = [*([self._reporting] if self._reporting else []), *self._settling]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._untold |= {guest.connection: (guest, "dropped") for guest in self.guests.values()}
         self.guests.clear()
-        await self._tell_leaves()
+        await self.tell_leaves()
         with contextlib.suppress(RoostError):
             self.capacity = 0
             await self.report()
@@ -153,12 +146,10 @@ class Door:
         self._entering.add(connection)
         try:
             reply = await self._ask(ticket, connection, life)
-        except (OutcomeUnknown, StoreUnavailable, asyncio.CancelledError):
-            task = asyncio.create_task(self._settle(ticket, connection, life))
-            self._settling.add(task)
-            task.add_done_callback(self._settling.discard)
-            raise
-        except RoostError as error:
+        except BaseException as error:
+            if not isinstance(error, RoostError) or isinstance(error, OutcomeUnknown | StoreUnavailable):
+                self._settle_later(ticket, connection, life)
+                raise
             self._entering.discard(connection)
             if isinstance(error, TicketUsed) and peek_user(ticket) in self.guests:
                 raise AlreadyConnected from None  # the ticket is a good one, so what it says is true
@@ -172,25 +163,30 @@ class Door:
             del self.guests[guest.user_id]
             self._changed.set()
         self._untold[guest.connection] = (guest, how)
-        if not self._telling.locked():  # else whoever tells now tells this one too
-            await self._tell_leaves()
+        if not self._telling.locked():  # else the call that tells now tells this one too
+            await self.tell_leaves()
 
     async def report(self) -> None:
         """Say how many people are here, and which consumes that counts."""
         self._follow_life()
         self._report_number = max(self._report_number + 1, time.time_ns() // 1000)
         capacity = min(self.capacity, len(self.guests)) if self.drain else self.capacity
-        # Whoever dropped out is counted until the waiting room holds their place: else it might give it away.
+        # Who dropped out is counted until the waiting room holds their place inside: else it is given away.
         dropped = sum(how == "dropped" for _, how in self._untold.values())
         users = len(self.guests) + dropped
         given = ReportInput(self._life, self._report_number, capacity, users, self._counted, self._url)
-        reply = await self._transport.report(self._world, self.server_id, given)
+        reply = await self._admission.report(self._world, self.server_id, given)
         self.reported_at = time.monotonic()
         if not self._numbers and not self.guests and not self._entering and not self._settling:
-            # Nobody is here or on the way: whoever was let in before has left, also by an earlier door.
+            # Nobody is here or on the way: everybody let in before has left, also by an earlier door.
             self._counted = max(self._counted, reply.consumed)
         for one in reply.asking:
             self._answer(one, given.life)
+
+    @property
+    def settling(self) -> int:
+        """Consumes of which it is not known yet what became of them."""
+        return len(self._settling)
 
     # -- inside
 
@@ -208,7 +204,7 @@ class Door:
             return there
         if life != self._me.life:
             self._hand_back(guest, reply.number)
-            raise TicketRefused("this server was registered anew meanwhile", hint="enter again")
+            raise TicketRefused("this server was registered again meanwhile", hint="enter again")
         if len(self.guests) >= self.capacity:
             self._hand_back(guest, reply.number)
             raise ServerFull(f"server {self.server_id} takes nobody more")
@@ -238,7 +234,7 @@ class Door:
         self._changed.set()
 
     def _follow_life(self) -> None:
-        """A new life begins with everybody who is here, and counts its consumes anew."""
+        """A new life begins with everybody who is here, and counts its consumes from 0."""
         if self._me.life != self._life:
             self._life, self._counted, self._numbers, self._report_number = self._me.life, 0, set(), 0
 
@@ -248,7 +244,7 @@ class Door:
         backoff = Backoff(0.05, 1.0)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return await self._transport.consume(given)
+                return await self._admission.consume(given)
             except ServerNotReported:
                 if attempt == ATTEMPTS:
                     raise
@@ -259,24 +255,34 @@ class Door:
             await asyncio.sleep(backoff.next())
         raise AssertionError("unreachable")
 
+    def _settle_later(self, ticket: str, connection: str, life: str) -> None:
+        task = asyncio.create_task(self._settle(ticket, connection, life), name="roost door settles")
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
     async def _settle(self, ticket: str, connection: str, life: str) -> None:
         """Find out what became of a consume whose answer was lost; nobody waits for it, so they go back."""
-        while True:
+        given = ConsumeInput(ticket, self.server_id, life, connection, self._world)
+        loop = self._loops.loop("sdk-settle")
+
+        async def ask_again() -> object:
             await asyncio.sleep(jittered(1.0, 0.5))
             try:
-                reply = await self._transport.consume(
-                    ConsumeInput(ticket, self.server_id, life, connection, self._world)
-                )
+                reply = await self._admission.consume(given)
             except StoreError:
-                continue
+                raise
             except RoostError:
-                break
+                loop.good()  # a refusal is an answer too: they are not inside
+                return END
+            loop.good()
             guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
             self._hand_back(guest, reply.number)
-            break
+            return END
+
+        await loop.keep_running(ask_again)
         self._entering.discard(connection)
 
-    async def _tell_leaves(self) -> None:
+    async def tell_leaves(self) -> None:
         """Tell of all who left; what cannot be told now is told with the next report."""
         async with self._telling:
             while part := list(self._untold.values())[:TOLD_AT_ONCE]:
@@ -296,21 +302,20 @@ class Door:
 
     async def _release(self, guest: Guest, how: How) -> None:
         given = ReleaseInput(guest.user_id, guest.life, guest.connection, how)
-        await self._transport.release(self._world, self.server_id, given)
+        await self._admission.release(self._world, self.server_id, given)
 
-    async def _report_on(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(jittered(self._interval_s)):
-                    await self._changed.wait()
-            await asyncio.sleep(SOON_S)
-            self._changed.clear()
-            try:
-                await self._tell_leaves()
-                await self.report()
-            except FencedInstance as error:
-                log.error("another life of this server reports", extra={"reason": error.message})
-            except RoostError as error:
-                log.warning("report not sent", extra={"reason": error.message})
-                self._changed.set()  # a room that forgot something must hear of it before it lets people in
-                await asyncio.sleep(jittered(RETRY_S))
+    async def _report_when_due(self) -> None:
+        """Wait for the time or for a change, then tell the waiting room. A failed report is due at once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(jittered(self._interval_s)):
+                await self._changed.wait()
+        await asyncio.sleep(SOON_S)
+        self._changed.clear()
+        try:
+            await self.tell_leaves()
+            await self.report()
+        except FencedInstance as error:
+            log.error("another life of this server reports", extra={"reason": error.message})
+        except Exception:
+            self._changed.set()  # a room that forgot something must hear of it before it lets people in
+            raise

@@ -7,10 +7,11 @@ beat does not run in the main loop, and it carries the time since that loop last
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,18 +19,17 @@ from roost.api.discovery import Beat, RegisterInput, SelfStatus
 from roost.core.backoff import jittered
 from roost.core.errors import (
     FencedInstance,
-    InstanceRefused,
     RemovedInstance,
     RoostError,
     UnknownInstance,
 )
-from roost.sdk.transport import Transport
+from roost.core.loops import Loops
+from roost.sdk.ports import OpenTransport, Registry, Transport
 
 log = logging.getLogger("roost.sdk")
 
 TICK_S = 0.25
-MakeTransport = Callable[[], Awaitable[Transport]]
-Word = Literal["drain", "removed", "fenced"]
+Directive = Literal["drain", "removed", "fenced"]
 """What the instance must know: it shall be empty, it was removed, a later life took over."""
 
 
@@ -44,10 +44,10 @@ class Registration:
     status: SelfStatus = "ready"
     load: int = 0
     performance: dict[str, Any] = field(default_factory=dict)
-    on_word: Callable[[Word], None] = lambda word: None
+    on_directive: Callable[[Directive], None] = lambda directive: None
     draining: bool = False
     """Whether the operator wants it empty."""
-    ended: Word | None = None
+    ended: Directive | None = None
     told_status: str = ""
     """The status that the last beat carried; a new one does not wait for the next beat."""
     hung_since: float | None = None
@@ -64,7 +64,7 @@ class Registration:
             tick_age_s = max(tick_age_s, time.monotonic() - self.hung_since)
         return Beat(self.life, self.status, self.load, self.performance, int(tick_age_s * 1000))
 
-    def anew(self) -> RegisterInput:
+    def reregistration(self) -> RegisterInput:
         """The current full record, to register again after it was forgotten."""
         fields = {name: getattr(self.given, name) for name in self.given.__struct_fields__}
         fields |= {"instance_id": self.instance_id, "former_life": self.life}
@@ -75,14 +75,20 @@ class Registration:
 class Heart:
     """Beats for any number of registrations of one process."""
 
-    def __init__(self, make_transport: MakeTransport) -> None:
-        self._make_transport = make_transport
+    def __init__(self, open_transport: OpenTransport, loops: Loops) -> None:
+        self._open_transport = open_transport
         self._main = asyncio.get_running_loop()
         self._ticked_at = time.monotonic()
-        self._ticker = self._main.create_task(self._tick(), name="roost tick")
+        self._ticker = self._main.create_task(
+            loops.keep_running("sdk-tick", self._tick, pause_s=TICK_S), name="roost tick"
+        )
         self._registrations: dict[str, Registration] = {}
-        self._changed: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due: dict[str, float] = {}
+        """Instance → monotonic time of its next beat."""
+        self._transport: Transport | None = None
+        self._changed = asyncio.Event()
+        self._beating = loops.loop("sdk-heartbeat")  # made here, so that the other thread adds to no dict
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="roost-heart", daemon=True)
         self._thread.start()
 
@@ -95,82 +101,73 @@ class Heart:
         self._wake()
 
     async def stop(self) -> None:
+        """For good; waits at most 5 s for a beat that is under way."""
         self._ticker.cancel()
         self._registrations.clear()
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+        self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join, 5.0)
 
-    # -- main loop
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _tick(self) -> None:
-        while True:
-            self._ticked_at = time.monotonic()
-            await asyncio.sleep(TICK_S)
+        """On the main loop: its last turn."""
+        self._ticked_at = time.monotonic()
 
     # -- heart's thread
 
     def _run(self) -> None:
-        loop = asyncio.new_event_loop()
-        self._loop = loop
-        task = loop.create_task(self._beat_for_ever())
+        task = self._loop.create_task(self._beating.keep_running(self.turn))
         try:
-            loop.run_forever()
+            self._loop.run_forever()
         finally:
-            task.cancel()
-            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-            loop.close()
+            self._loop.run_until_complete(self._end_beating(task))
+            self._loop.close()
 
-    def _wake(self) -> None:
-        if self._loop is not None and self._changed is not None:
-            self._loop.call_soon_threadsafe(self._changed.set)
+    async def turn(self) -> None:
+        """Wait until a beat is due or something changed, then send what is due."""
+        pause = min((at - time.monotonic() for at in self._due.values()), default=1.0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(max(pause, 0.05), 1.0)):
+                await self._changed.wait()
+        if self._transport is None:
+            self._transport = await self._open_transport()
+        self._changed.clear()  # not before it is open: else the next attempt would wait for the time
+        await self._beat_all(self._transport.registry)
 
-    async def _beat_for_ever(self) -> None:
-        self._changed = asyncio.Event()
-        transport: Transport | None = None
-        due: dict[str, float] = {}
-        try:
-            while True:
-                self._changed.clear()
-                try:
-                    transport = transport or await self._make_transport()
-                    await self._beat_all(transport, due)
-                except RoostError as error:
-                    log.warning("no heartbeat", extra={"reason": error.message})
-                pause = min((at - time.monotonic() for at in due.values()), default=1.0)
-                try:
-                    async with asyncio.timeout(min(max(pause, 0.05), 1.0)):
-                        await self._changed.wait()
-                except TimeoutError:
-                    pass
-        finally:
-            if transport is not None:
-                await transport.close()
+    async def _end_beating(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if self._transport is not None:
+            await self._transport.close()
 
-    async def _beat_all(self, transport: Transport, due: dict[str, float]) -> None:
+    async def _beat_all(self, registry: Registry) -> None:
+        """One that fails unexpectedly does not keep the others from beating; then the turn has failed."""
         now = time.monotonic()
-        for instance_id in due.keys() - self._registrations.keys():
-            del due[instance_id]
+        for instance_id in self._due.keys() - self._registrations.keys():
+            del self._due[instance_id]
         calls = []
         for registration in list(self._registrations.values()):
             # The first beat comes at a random moment of the interval: a fleet started together spreads out.
-            at = due.setdefault(registration.instance_id, now + jittered(registration.interval_s / 2, 0.9))
+            first = now + jittered(registration.interval_s / 2, 0.9)
+            at = self._due.setdefault(registration.instance_id, first)
             if at <= now or registration.status != registration.told_status:
-                due[registration.instance_id] = now + jittered(registration.interval_s)
-                calls.append(self._beat(transport, registration))
-        await asyncio.gather(*calls)
+                self._due[registration.instance_id] = now + jittered(registration.interval_s)
+                calls.append(self._beat(registry, registration))
+        for result in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
 
-    async def _beat(self, transport: Transport, registration: Registration) -> None:
+    async def _beat(self, registry: Registry, registration: Registration) -> None:
         try:
             beat = registration.beat(time.monotonic() - self._ticked_at)
-            reply = await transport.heartbeat(registration.instance_id, beat)
+            reply = await registry.heartbeat(registration.instance_id, beat)
             registration.told_status = beat.status or ""
             was_draining, registration.draining = registration.draining, reply.status == "DRAIN"
             if registration.draining and not was_draining:
-                self._say(registration, "drain")
+                self._direct(registration, "drain")
         except UnknownInstance:
-            await self._register_again(transport, registration)
+            await self._register_again(registry, registration)
         except RemovedInstance:
             self._end(registration, "removed")
         except FencedInstance:
@@ -180,10 +177,10 @@ class Heart:
                 "heartbeat lost", extra={"instanceId": registration.instance_id, "reason": error.message}
             )
 
-    async def _register_again(self, transport: Transport, registration: Registration) -> None:
-        """The store forgot us: register what we are now. Whoever was removed on purpose is refused."""
+    async def _register_again(self, registry: Registry, registration: Registration) -> None:
+        """The store forgot us: register what we are now. One removed on purpose is refused."""
         try:
-            again = await transport.register(registration.anew())
+            again = await registry.register(registration.reregistration())
             registration.life = again.life
             log.warning(
                 "registered again", extra={"instanceId": registration.instance_id, "life": again.life}
@@ -192,19 +189,20 @@ class Heart:
             self._end(registration, "removed")
         except FencedInstance:
             self._end(registration, "fenced")
-        except (InstanceRefused, RoostError) as error:
+        except RoostError as error:
             log.error(
                 "not registered again",
                 extra={"instanceId": registration.instance_id, "reason": error.message},
             )
 
-    def _end(self, registration: Registration, word: Word) -> None:
-        registration.ended = word
+    def _end(self, registration: Registration, directive: Directive) -> None:
+        registration.ended = directive
         self._registrations.pop(registration.instance_id, None)
         log.error(
-            "this instance must stop beating", extra={"instanceId": registration.instance_id, "why": word}
+            "this instance must stop beating",
+            extra={"instanceId": registration.instance_id, "why": directive},
         )
-        self._say(registration, word)
+        self._direct(registration, directive)
 
-    def _say(self, registration: Registration, word: Word) -> None:
-        self._main.call_soon_threadsafe(registration.on_word, word)
+    def _direct(self, registration: Registration, directive: Directive) -> None:
+        self._main.call_soon_threadsafe(registration.on_directive, directive)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import time
 from pathlib import Path
 
 import msgspec
 
-from roost.api.discovery import InstanceList
+from roost.api.discovery import Instance, InstanceList
+
+log = logging.getLogger("roost.sdk")
 
 CONFIRM_AFTER_S = 10.0
 WRITE_INTERVAL_S = 1.0
@@ -83,3 +86,29 @@ class ListDisk:
     def _path(self, type_: str, group: str) -> Path:
         digest = hashlib.sha256(f"{self._origin}\0{type_}\0{group}".encode()).hexdigest()[:24]
         return self._folder / f"list-{digest}.json"
+
+
+class ListMemory:
+    """The last believed list of each question, with the disk behind it if there is one."""
+
+    def __init__(self, disk: ListDisk | None) -> None:
+        self._disk = disk
+        self._guards: dict[tuple[str, str], ListGuard] = {}
+
+    def believe(self, type_: str, group: str, fresh: InstanceList) -> list[Instance]:
+        """The instances to act on; see `ListGuard`."""
+        guard = self._guards.setdefault((type_, group), ListGuard())
+        believed = guard.believe(fresh, time.monotonic())
+        if guard.doubts:
+            log.warning("a list that cannot be true is doubted", extra={"type": type_, "group": group})
+        elif self._disk is not None:
+            self._disk.save(type_, group, believed)
+        return believed.instances
+
+    def recall(self, type_: str, group: str, reason: str) -> list[Instance] | None:
+        """What the disk holds, while nobody answers; None if it holds nothing."""
+        kept = self._disk.load(type_, group) if self._disk is not None else None
+        if kept is None:
+            return None
+        log.warning("serving the last list", extra={"age_s": round(kept[1], 1), "reason": reason})
+        return kept[0].instances

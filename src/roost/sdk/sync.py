@@ -89,7 +89,7 @@ class SyncClient:
             while True:
                 yield self._wait(_next(changes))
         finally:
-            self._wait(changes.aclose())  # type: ignore[attr-defined]
+            self._wait(changes.aclose())
 
     def _wait(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

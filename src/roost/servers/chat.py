@@ -1,7 +1,7 @@
 """A room in which everybody hears everybody: who is in it, and how fast each may talk and must listen.
 
 Nobody waits for anybody. A message is encoded once and put into the queue of each member; a member's own task
-writes it out. Whoever stops reading until the queue is full is cut.
+writes it out. A reader that stops until the queue is full is cut off.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Member:
         self._wake.set()
 
     def end(self, ending: Ending) -> None:
-        """Close the connection; whoever reads from it finds out. The first reason counts."""
+        """Close the connection; its reader finds out. The first reason counts."""
         if self.ending is None:
             self.ending = ending
             self._wake.set()
@@ -241,7 +241,7 @@ class Room:
                 )
 
     async def close(self, within_s: float) -> None:
-        """Send everybody away; whoever does not answer in time is left to the end of the process."""
+        """Send everybody away; one that does not answer in time is left to the end of the process."""
         for member in self.members:
             member.end(STOPPING)
         with contextlib.suppress(TimeoutError):

@@ -23,11 +23,12 @@ from prometheus_client.core import Metric
 from roost.api.queue import TICKET_HEADER, How
 from roost.core import errors as e
 from roost.core.passes import peek_user, short_ticket_id
-from roost.sdk.door import Door, Guest
-from roost.servers import ops
+from roost.sdk.door import AlreadyConnected, Door, Guest
 from roost.servers.chat import NOT_TEXT, Member, Room
-from roost.servers.refusals import NotFound, UpgradeRequired, refusal, row_of
-from roost.settings import Settings
+from roost.servers.settings import GameServerSettings
+from roost.web.errors import status_of
+from roost.web.metrics import counter, gauge, labelled
+from roost.web.route import Header, Request, Route
 
 log = logging.getLogger("roost.gameserver")
 
@@ -66,79 +67,94 @@ class WebSocketLine:
                 self._transport.abort()
 
 
+PLAYERS_MATTER = (e.TicketRefused, AlreadyConnected, e.ServerFull, e.StoreUnavailable, e.OutcomeUnknown)
+"""What a player is told as it is; whatever else goes wrong at the door is no fault of theirs."""
+
+
+def for_player(error: e.RoostError) -> e.RoostError:
+    """What a player is told of a fault between us and the waiting room: not that our token is bad."""
+    if isinstance(error, PLAYERS_MATTER):
+        return error
+    log.error("cannot let people in", extra={"code": error.code, "reason": error.message})
+    return e.Unavailable("this server cannot let people in just now")
+
+
 class GameServer:
     """The players' side: lets people in through the door and into the room."""
 
-    def __init__(self, settings: Settings, door: Door, guard: ops.Guard) -> None:
-        own = settings.gameserver
+    def __init__(self, settings: GameServerSettings, door: Door) -> None:
         self.door = door
-        self.room = Room(own.idle_seconds, own.idle_warning_seconds)
+        self.room = Room(settings.idle_seconds, settings.idle_warning_seconds)
         self.refused: Counter[str] = Counter()
         self.left: Counter[str] = Counter()
         self.unknown = 0
         """Connections that have not shown a ticket yet."""
-        self._guard = guard
 
-    def app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_get(PATH, self.enter, allow_head=False)
-        app.router.add_get(f"{PATH}/clients", self.clients)
-        app.router.add_get("/healthz", ops.healthz)
-        app.router.add_route("*", "/{rest:.*}", _nothing_here)
-        return app
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET",
+                PATH,
+                self.enter,
+                "Let a player with a ticket in, over a WebSocket",
+                upgrades=True,
+                errors=(e.UpgradeRequired, *PLAYERS_MATTER),
+                headers=(Header(TICKET_HEADER, "The ticket, where it is not in the query."),),
+            ),
+            Route(
+                "GET",
+                f"{PATH}/clients",
+                self.count_clients,
+                "How many players are connected",
+                scope="read",
+                open_in_dev=True,
+            ),
+        ]
 
-    async def clients(self, request: web.Request) -> web.Response:
-        try:
-            self._guard.check(request)
-        except e.NotAuthenticated as error:
-            return refusal(error)
+    async def count_clients(self, request: Request) -> web.Response:
         return web.json_response({"count": len(self.room.members)})
 
-    async def enter(self, request: web.Request) -> web.StreamResponse:
+    async def enter(self, request: Request) -> web.StreamResponse:
+        http = request.http
         ws = web.WebSocketResponse(
             heartbeat=HEARTBEAT_S, timeout=CLOSE_S, compress=False, max_msg_size=MESSAGE_BYTES + 1
         )
-        ticket = request.query.get("ticketId", "") or request.headers.get(TICKET_HEADER, "")
-        if not ticket and request.query.get("ticket") == "message":
-            return await self._enter_by_message(request, ws)
+        ticket = http.query.get("ticketId", "") or http.headers.get(TICKET_HEADER, "")
+        by_message = not ticket and http.query.get("ticket") == "message"
         try:
-            _check_shape(ticket)
-            if not ws.can_prepare(request):
-                raise UpgradeRequired
+            if not by_message:
+                _check_shape(ticket)
+            if not ws.can_prepare(http):
+                raise e.UpgradeRequired
+            if by_message:
+                return await self._enter_by_message(http, ws)
             guest = await self._admit(ticket)
         except e.RoostError as error:
-            return self._refuse(error, ticket)
+            self._note_refusal(error, ticket)
+            raise
         try:
-            await ws.prepare(request)
+            await ws.prepare(http)
         except BaseException as error:
             await self._hand_back(guest, ticket, error)
             if isinstance(error, (OSError, RuntimeError)):  # they are gone; nobody reads the answer
                 return web.Response(status=503)
             raise
-        await self._stay(request, ws, guest, ticket)
+        await self._stay(http, ws, guest, ticket)
         return ws
 
-    async def _enter_by_message(self, request: web.Request, ws: web.WebSocketResponse) -> web.StreamResponse:
-        """For who can set neither query nor header: refusals are close codes 4401, 4409, 4503."""
-        try:
-            if not ws.can_prepare(request):
-                raise UpgradeRequired
-            if self.unknown >= MOST_UNKNOWN:
-                raise e.StoreUnavailable(
-                    "too many connections wait to show a ticket", hint="try again shortly"
-                )
-        except e.RoostError as error:
-            return self._refuse(error, "")
+    async def _enter_by_message(self, http: web.Request, ws: web.WebSocketResponse) -> web.StreamResponse:
+        """For who can set neither query nor header: refusals are close codes, 4000 above the status."""
+        if self.unknown >= MOST_UNKNOWN:
+            raise e.StoreUnavailable("too many connections wait to show a ticket", hint="try again shortly")
         ticket = ""
         self.unknown += 1
         try:
-            await ws.prepare(request)
+            await ws.prepare(http)
             ticket = await _first_message(ws)
             guest = await self._admit(ticket)
         except e.RoostError as error:
-            self._refuse(error, ticket)
-            row = row_of(error)
-            await WebSocketLine(ws, request.transport).close(4000 + row.status, row.code)
+            self._note_refusal(error, ticket)
+            await WebSocketLine(ws, http.transport).close(4000 + status_of(type(error)), error.code)
             return ws
         except OSError:
             return ws
@@ -147,19 +163,20 @@ class GameServer:
         if ws.closed:
             await self._hand_back(guest, ticket, ConnectionResetError("closed meanwhile"))
         else:
-            await self._stay(request, ws, guest, ticket)
+            await self._stay(http, ws, guest, ticket)
         return ws
 
     async def _admit(self, ticket: str) -> Guest:
         _check_shape(ticket)
-        return await self.door.consume(ticket)
+        try:
+            return await self.door.consume(ticket)
+        except e.RoostError as error:
+            raise for_player(error) from error
 
-    def _refuse(self, error: e.RoostError, ticket: str) -> web.Response:
-        code = row_of(error).code
-        self.refused[code] += 1
-        fields = {"code": code, "ticketId": short_ticket_id(ticket), "reason": error.message}
+    def _note_refusal(self, error: e.RoostError, ticket: str) -> None:
+        self.refused[error.code] += 1
+        fields = {"code": error.code, "ticketId": short_ticket_id(ticket), "reason": error.message}
         log.info("connect refused", extra=fields)
-        return refusal(error)
 
     async def _hand_back(self, guest: Guest, ticket: str, error: BaseException) -> None:
         """The hand-off failed after the ticket was consumed: they stand where they stood."""
@@ -169,9 +186,9 @@ class GameServer:
         self.left["failed"] += 1
         await asyncio.shield(self.door.leave(guest, "failed"))
 
-    async def _stay(self, request: web.Request, ws: web.WebSocketResponse, guest: Guest, ticket: str) -> None:
+    async def _stay(self, http: web.Request, ws: web.WebSocketResponse, guest: Guest, ticket: str) -> None:
         """From the first word to the last."""
-        started, transport = time.monotonic(), request.transport
+        started, transport = time.monotonic(), http.transport
         member = self.room.join(guest.user_id, guest.nickname, WebSocketLine(ws, transport))
         who = {"userId": guest.user_id, "ticketId": short_ticket_id(ticket)}
         log.info("connected", extra={**who, "clients": len(self.room.members)})
@@ -194,25 +211,21 @@ class GameServer:
     async def _goodbye(self, guest: Guest, member: Member, how: How) -> None:
         await asyncio.gather(self.room.leave(member), self.door.leave(guest, how))
 
-    def metrics(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
         counts = self.room.counts
-        yield ops.gauge("gameserver_client_count", "Players connected", len(self.room.members))
-        yield ops.counter("roost_gameserver_messages", "Messages that players sent to all", counts.messages)
-        yield ops.counter(
+        yield gauge("gameserver_client_count", "Players connected", len(self.room.members))
+        yield counter("roost_gameserver_messages", "Messages that players sent to all", counts.messages)
+        yield counter(
             "roost_gameserver_dropped_messages", "Messages over the rate limit of a player", counts.dropped
         )
-        yield ops.counter("roost_gameserver_idle_disconnects", "Players closed for silence", counts.idle)
-        yield ops.counter("roost_gameserver_slow_readers", "Players cut for not reading", counts.slow)
-        yield ops.counter(
-            "roost_gameserver_flooders", "Players closed for too many messages", counts.flooding
-        )
-        yield ops.counter(
+        yield counter("roost_gameserver_idle_disconnects", "Players closed for silence", counts.idle)
+        yield counter("roost_gameserver_slow_readers", "Players cut for not reading", counts.slow)
+        yield counter("roost_gameserver_flooders", "Players closed for too many messages", counts.flooding)
+        yield counter(
             "roost_gameserver_failed_broadcasts", "Players whom a message did not reach", counts.failed_sends
         )
-        yield ops.labelled(
-            "roost_gameserver_refused_connects", "Connects refused", "reason", dict(self.refused)
-        )
-        yield ops.labelled("roost_gameserver_closed", "Connections that ended", "how", dict(self.left))
+        yield labelled("roost_gameserver_refused_connects", "Connects refused", "reason", dict(self.refused))
+        yield labelled("roost_gameserver_closed", "Connections that ended", "how", dict(self.left))
 
 
 async def _listen(ws: web.WebSocketResponse, room: Room, member: Member) -> How:
@@ -252,7 +265,3 @@ def _check_shape(ticket: str) -> None:
         )
     if not peek_user(ticket):
         raise e.TicketRefused
-
-
-async def _nothing_here(request: web.Request) -> web.Response:
-    return refusal(NotFound(f"there is nothing at {request.path}", hint=f"players connect to {PATH}"))

@@ -16,24 +16,30 @@ from aiohttp import web
 from prometheus_client.core import Metric
 
 from roost.api.discovery import HealthCheck
+from roost.api.system import Ready
 from roost.app import Platform, open_platform
-from roost.core.errors import RoostError, StoreUnavailable
-from roost.listening import bind, raise_file_limit, serve, url_of
+from roost.core.errors import StoreUnavailable, Unavailable
+from roost.core.loops import Loops
 from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.door import Door
-from roost.sdk.heart import Registration, Word
-from roost.servers import ops
+from roost.sdk.heart import Directive, Registration
 from roost.servers.gameserver import CLOSE_S, PATH, GameServer
 from roost.settings import Settings
+from roost.store.metrics import StoreMetrics
 from roost.version import __version__
+from roost.web.auth import OneToken
+from roost.web.listen import bind, serve, url_of
+from roost.web.metrics import LoopMetrics, MetricsPage
+from roost.web.ops import OPS_PORT_ABOVE, Ops, check_loops
+from roost.web.route import Edge, RouteStats, build_app
 
 log = logging.getLogger("roost.gameserver")
 
 SILENT_S = 16.0
 """Without a report that was taken for so long this server is not ready."""
 RETRY_S = 1.0
-ORDERS_S = 0.5
+OVERRIDE_S = 0.5
 SEND_BUFFER_BYTES = 128 * 1024
 """What the kernel may hold for one player who does not read; by itself it would take megabytes."""
 
@@ -49,11 +55,14 @@ class Identity:
 
 
 class Running:
-    """A game server that is up."""
+    """A game server that is up, or about to be."""
 
-    def __init__(self, settings: Settings, guard: ops.Guard) -> None:
+    def __init__(self, settings: Settings, token: str) -> None:
         self.settings = settings
-        self.guard = guard
+        self.edge = Edge(OneToken(token), settings.is_dev())
+        self.ops = Ops(MetricsPage(settings.profile, (self,)), self.ready)
+        self.loops = Loops()
+        """The client's, once there is one."""
         self.game: GameServer | None = None
         self.me: Registration | None = None
         self.store_of: Platform | None = None
@@ -61,22 +70,28 @@ class Running:
         self.public_url = ""
         self.ops_url = ""
 
-    def not_ready(self) -> str:
+    async def ready(self) -> Ready:
+        """Raises why nobody can be let in."""
         if self.game is None or self.me is None:
-            return "starting: not registered yet"
+            raise Unavailable("starting: not registered yet")
         if self.me.ended is not None:
-            return f"this instance was {self.me.ended}"
+            raise Unavailable(f"this instance was {self.me.ended}")
         reported = self.game.door.reported_at
         if reported is None or time.monotonic() - reported > SILENT_S:
-            return "the waiting room takes no report of this server"
-        return ""
+            raise Unavailable("the waiting room takes no report of this server")
+        check_loops(self.loops)
+        return Ready("ready")
 
-    def metrics(self) -> Iterator[Metric]:
-        yield ops.info(self.settings)
+    def collect(self) -> Iterator[Metric]:
+        yield from LoopMetrics(self.loops).collect()
         if self.game is not None:
-            yield from self.game.metrics()
+            yield from self.game.collect()
         if self.store_of is not None:
-            yield ops.store_latency(self.store_of.store)
+            yield from StoreMetrics(self.store_of.store).collect()
+
+    def players_app(self, game: GameServer) -> web.Application:
+        health = self.ops.liveness_route()
+        return build_app({route: RouteStats() for route in (*game.routes(), health)}, self.edge)
 
 
 @contextlib.asynccontextmanager
@@ -94,30 +109,34 @@ async def game_server(
     `where` is a gateway or a store. `on_end` is called when discovery says that this instance must stop.
     """
     own = settings.gameserver
-    raise_file_limit()
     async with contextlib.AsyncExitStack() as stack:
-        players, beside = bind(own.host, own.port), bind(own.host, own.port + ops.OPS_PORT_ABOVE)
+        players, beside = bind(own.host, own.port), bind(own.host, own.port + OPS_PORT_ABOVE)
         players.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted ones inherit it
         stack.callback(players.close)
         stack.callback(beside.close)
-        running = Running(settings, ops.Guard(settings.is_dev(), token))
+        running = Running(settings, token)
         running.ops_url = url_of(beside)
-        beside_runner = await serve(ops.ops_app(running.guard, running.not_ready, running.metrics), beside)
+        beside_runner = await serve(running.ops.app(running.edge), beside)
         stack.push_async_callback(beside_runner.cleanup)
 
         client = await _connected(stack, running, where, token, identity, wait_s)
+        running.loops = client.loops
         fields = _fields(settings, identity)
-        me = await _registered(stack, client, fields, lambda word: _heed(word, on_end), wait_s)
+        me = await _registered(stack, client, fields, lambda directive: _heed(directive, on_end), wait_s)
         running.public_url = own.public_url or _public_url(me, own.host, own.port)
         door = await stack.enter_async_context(
             client.door(me, world=own.world, capacity=own.capacity, url=running.public_url)
         )
-        game = GameServer(settings, door, running.guard)
-        runner = await serve(game.app(), players)
+        game = GameServer(own, door)
+        runner = await serve(running.players_app(game), players)
         stack.push_async_callback(runner.cleanup)
         stack.push_async_callback(game.room.close, CLOSE_S)
         stack.push_async_callback(_stop_listening, runner)
-        for loop in (_tick(game, me, min(1.0, own.idle_seconds / 8)), _follow_orders(door, me)):
+        keep = running.loops.keep_running
+        for loop in (
+            keep("room", lambda: _tick(game, me), pause_s=min(1.0, own.idle_seconds / 8)),
+            keep("override", lambda: _follow_override(door, me), pause_s=OVERRIDE_S),
+        ):
             stack.callback(asyncio.create_task(loop).cancel)
         running.game, running.me = game, me
         yield running
@@ -148,14 +167,14 @@ async def _registered(
     stack: contextlib.AsyncExitStack,
     client: Client,
     fields: dict[str, Any],
-    on_word: Callable[[Word], None],
+    on_directive: Callable[[Directive], None],
     wait_s: float,
 ) -> Registration:
     """Register; a gateway that is not there yet is waited for."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            return await stack.enter_async_context(client.registered(on_word=on_word, **fields))
+            return await stack.enter_async_context(client.registered(on_directive=on_directive, **fields))
         except StoreUnavailable as away:
             if time.monotonic() > deadline:
                 raise
@@ -171,7 +190,7 @@ def _fields(settings: Settings, identity: Identity) -> dict[str, Any]:
         "server_id": identity.server_id,
         "capacity": own.capacity,
         "version": __version__,
-        "ports": {"ws": own.port, "metrics": own.port + ops.OPS_PORT_ABOVE},
+        "ports": {"ws": own.port, "metrics": own.port + OPS_PORT_ABOVE},
         "health": HealthCheck("http", "ws", "/healthz"),
         "labels": {"world": own.world},
     }
@@ -191,25 +210,20 @@ async def _stop_listening(runner: web.AppRunner) -> None:
         await site.stop()
 
 
-def _heed(word: Word, on_end: Callable[[], None]) -> None:
-    if word == "drain":
+def _heed(directive: Directive, on_end: Callable[[], None]) -> None:
+    if directive == "drain":
         log.info("draining: nobody new is let in")
     else:
         on_end()
 
 
-async def _tick(game: GameServer, me: Registration, every_s: float) -> None:
-    while True:
-        await asyncio.sleep(every_s)
-        game.room.look()
-        me.load = len(game.door.guests)
+async def _tick(game: GameServer, me: Registration) -> None:
+    game.room.look()
+    me.load = len(game.door.guests)
 
 
-async def _follow_orders(door: Door, me: Registration) -> None:
-    """An operator's order to drain, and its lifting, reach the waiting room at once."""
-    while True:
-        await asyncio.sleep(ORDERS_S)
-        if door.drain != me.draining:
-            door.drain = me.draining
-            with contextlib.suppress(RoostError):  # the next report says it too
-                await door.report()
+async def _follow_override(door: Door, me: Registration) -> None:
+    """An operator's override to drain, and its lifting, reach the waiting room at once."""
+    if door.drain != me.draining:
+        door.drain = me.draining
+        await door.report()  # if it fails, the next report says it too

@@ -94,6 +94,20 @@ class Connection(asyncio.Protocol):
         self._out.clear()
         return calls[:border], calls[border:]
 
+    def has_room(self, most: int) -> bool:
+        return len(self.slots) < most and not self.paused
+
+    def expire(self, now: float, why: str) -> int:
+        """End the calls whose time is over, without their slots; returns how many."""
+        late = [call for call in self.slots if call.deadline <= now and not call.future.done()]
+        for call in late:
+            call.lose(why)
+        return len(late)
+
+    def silent_s(self, now: float) -> float:
+        """How long it has owed a reply without a sign of life; 0 if it owes none."""
+        return now - self.busy_since if self.slots else 0.0
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()

@@ -21,15 +21,16 @@
 `idempotent`: carrying it out twice does what once does, so a lost reply is retried. `bulk`: its reply
 may exceed 256 KB, so it goes over the second connection. Every heading but REPLY may be missing.
 
-A script finds what it was given by name: `keys.index`, `args.id`. The loader writes the two tables above the
-script; an `int` is a number there, everything else a string, `many...` a list. Functions that touch keys take
-`keys` as their first parameter.
+A script finds what it was given by name: `keys.index`, `args.id`; an `int` is a number, everything else a
+string, `many...` a list. The loader writes the position in place of the name (`keys[2]`): tables of names,
+made at every call, would cost a heartbeat a tenth. Functions that touch keys take `keys` as first parameter.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
@@ -46,6 +47,7 @@ _PARAMETER = re.compile(
 )
 _GROUP = re.compile(r"KEYS @(?P<group>[a-z]+)")
 _REPLY = re.compile(r"--   (?P<word>[A-Z][A-Z_]*)(?P<fields>(?: [a-z_]+:\S+)*)(?: {2,}(?P<meaning>\S.*))?")
+_NAMED = re.compile(r"\b(?:keys|args)\.[a-z][a-z0-9_]*")
 _INCLUDE = re.compile(r"-- @include ([a-z0-9_]+)")
 
 
@@ -128,7 +130,7 @@ def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
         writes=shebang["flags"] != "no-writes",
         includes=includes,
         body=body,
-        source="\n".join([lines[0], *functions, *_tables(keys, args, body), _INCLUDE.sub("", body).strip()])
+        source="\n".join([lines[0], *_by_position(keys, args, [*functions, _INCLUDE.sub("", body).strip()])])
         + "\n",
     )
 
@@ -202,20 +204,26 @@ def _named_keys(name: str, words: list[str]) -> list[Parameter]:
     return parameters
 
 
-def _tables(keys: tuple[Parameter, ...], args: tuple[Parameter, ...], body: str) -> list[str]:
-    """What came in, by name, for a script that asks for it so."""
-    tables = []
+def _by_position(keys: tuple[Parameter, ...], args: tuple[Parameter, ...], texts: list[str]) -> Iterator[str]:
+    """The texts with positions in place of names, and before them what these refer to."""
+    values: dict[str, str] = {}
     for table, array, parameters in (("keys", "KEYS", keys), ("args", "ARGV", args)):
-        if parameters and re.search(rf"\b{table}\b", body):
-            entries = (f"{p.name} = {_value(p, array, at)}" for at, p in enumerate(parameters, start=1))
-            tables.append(f"local {table} = {{ {', '.join(entries)} }}")
-    return [_REST, *tables] if tables and any(p.many for p in (*keys, *args)) else tables
+        if not any(re.search(rf"\b{table}\b", text) for text in texts):
+            continue
+        values |= {f"{table}.{p.name}": _value(p, table, at) for at, p in enumerate(parameters, start=1)}
+        yield f"local {table} = {array}"
+        if parameters and parameters[-1].many:
+            yield _REST
+            yield f"local {table}_{parameters[-1].name} = rest({table}, {len(parameters)})"
+    for text in texts:
+        yield _NAMED.sub(lambda found: values.get(found[0], found[0]), text)
 
 
-def _value(parameter: Parameter, array: str, at: int) -> str:
+def _value(parameter: Parameter, table: str, at: int) -> str:
     if parameter.many:
-        return f"rest({array}, {at})"
-    return f"tonumber({array}[{at}])" if parameter.type == "int" else f"{array}[{at}]"
+        return f"{table}_{parameter.name}"
+    is_number = table == "args" and parameter.type == "int"
+    return f"tonumber({table}[{at}])" if is_number else f"{table}[{at}]"
 
 
 def _replies(name: str, lines: list[str]) -> tuple[Reply, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError
 from roost.core.events import START, Entry, Gap, Mark, news
+from roost.core.loops import Loops
 from roost.store.keys import Key
 
 log = logging.getLogger("roost.store.feed")
@@ -36,8 +37,9 @@ class Reader(Protocol):
 class Feed:
     """The local end of one scope's feed."""
 
-    def __init__(self, store: Reader, feed: Key, bell: Key) -> None:
+    def __init__(self, store: Reader, feed: Key, bell: Key, loops: Loops | None = None) -> None:
         self._store = store
+        self._loops = loops or Loops()
         self._feed = feed
         self._bell = bell
         self._kept: list[Entry] = []
@@ -111,7 +113,7 @@ class Feed:
     def _start(self) -> None:
         self._readers += 1
         if self._follower is None or self._follower.done():
-            self._follower = asyncio.create_task(self._follow_store(), name=f"feed {self._feed.decode()}")
+            self._follower = asyncio.create_task(self._follow_store())
 
     def _stop(self) -> None:
         self._readers -= 1
@@ -123,32 +125,28 @@ class Feed:
         self._forget()
         stop_listening = self._store.listen(self._bell, lambda _: self._rung.set())
         try:
-            while True:
-                self._rung.clear()
-                if await self._look():
-                    continue
-                try:
-                    async with asyncio.timeout(jittered(LOOK_INTERVAL_S, 0.2)):
-                        await self._rung.wait()
-                except TimeoutError:
-                    pass
+            await self._loops.keep_running(f"feed {self._feed.decode()}", self._turn, essential=True)
         finally:
             stop_listening()
 
+    async def _turn(self) -> None:
+        """Look, and unless there may be more wait for the bell."""
+        self._rung.clear()
+        if await self._look():
+            return
+        try:
+            async with asyncio.timeout(jittered(LOOK_INTERVAL_S, 0.2)):
+                await self._rung.wait()
+        except TimeoutError:
+            pass
+
     async def _look(self) -> bool:
         """Read once and wake the readers; True if there may be more to read at once."""
-        try:
-            if self._mark is None:
-                self._mark = await self.head()
-                found: Sequence[Entry] | Gap = ()
-            else:
-                found = await self._read(self._mark)
-        except StoreError as error:
-            log.debug("feed not read", extra={"reason": error.message})
-            return False
-        except (ValueError, IndexError):
-            log.exception("feed holds an entry that is not ours", extra={"feed": self._feed.decode()})
-            return False
+        found: Sequence[Entry] | Gap = ()
+        if self._mark is None:
+            self._mark = await self.head()
+        else:
+            found = await self._read(self._mark)
         if isinstance(found, Gap):
             # Readers find the gap themselves: what was kept no longer joins what they have seen.
             self._forget()

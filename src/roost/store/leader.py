@@ -17,6 +17,7 @@ from roost.core.backoff import jittered
 from roost.core.clock import Clock, SystemClock
 from roost.core.errors import InvalidInput, StoreError
 from roost.core.lease import MAX_STEP_MS, MIN_TTL_MS, Tenure, renew_interval_s
+from roost.core.loops import Loops
 from roost.store.keys import Key
 from roost.store.scripts import Library, Script
 
@@ -54,7 +55,14 @@ class LeaderLease:
     """One candidate for the leadership of one scope. Its name is made unique: two lives never share it."""
 
     def __init__(
-        self, library: Library, key: Key, name: str, ttl_ms: int = 10_000, clock: Clock | None = None
+        self,
+        library: Library,
+        key: Key,
+        name: str,
+        ttl_ms: int = 10_000,
+        clock: Clock | None = None,
+        loops: Loops | None = None,
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         if ttl_ms < MIN_TTL_MS:
             raise InvalidInput(
@@ -68,6 +76,9 @@ class LeaderLease:
         self._key = key
         self._ttl_ms = ttl_ms
         self._clock = clock or SystemClock()
+        self._loops = loops or Loops(self._clock)
+        self._on_lost = on_lost
+        self._job: asyncio.Task[None] | None = None
         self._tenure: Tenure | None = None
 
     @property
@@ -97,42 +108,44 @@ class LeaderLease:
 
     async def lead(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
         """Campaign for ever; while leading run `work`, and cancel it before the lease can be another's."""
-        job: asyncio.Task[None] | None = None
         try:
-            while True:
-                job = await self._step(job, work)
-                await self._clock.sleep(self._pause_s() if job else jittered(LOOK_INTERVAL_S))
+            await self._loops.keep_running(f"leader {self._key.decode()}", lambda: self._turn(work))
         finally:
+            job, self._job = self._job, None
             await _stop(job)
             try:
                 await self.resign()
             except StoreError as error:
                 log.info("leadership left to expire", extra={"reason": error.message})
 
-    async def _step(
-        self, job: asyncio.Task[None] | None, work: Callable[[Tenure], Awaitable[None]]
-    ) -> asyncio.Task[None] | None:
-        if job is not None and self.tenure is None:
-            await self._end(job)  # its time is over, whatever the store is about to say
-            job = None
+    async def _turn(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
+        await self._step(work)
+        await self._clock.sleep(self._pause_s() if self._job else jittered(LOOK_INTERVAL_S))
+
+    async def _step(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
+        if self._job is not None and self.tenure is None:
+            await self._end()  # its time is over, whatever the store is about to say
         before = self._tenure.epoch if self._tenure else None
         try:
             async with asyncio.timeout(self._time_left_s()):
                 await self.campaign()
         except (StoreError, TimeoutError) as error:
             log.debug("campaign failed", extra={"reason": str(error)})
-        tenure = self.tenure
+        tenure, job = self.tenure, self._job
         if job is not None and (tenure is None or tenure.epoch != before or job.done()):
-            await self._end(job)
-            job = None
-        if job is None and tenure is not None:
+            await self._end()
+        if self._job is None and tenure is not None:
             log.info("leading", extra={"holder": self.holder, "epoch": tenure.epoch})
-            job = asyncio.ensure_future(work(tenure))
-        return job
+            self._job = asyncio.ensure_future(work(tenure))
 
-    async def _end(self, job: asyncio.Task[None]) -> None:
+    async def _end(self) -> None:
+        """Stop the work; if it had failed by itself, raise why, to be counted; it begins again later."""
         log.info("leadership ended", extra={"holder": self.holder})
-        await _stop(job)
+        self._on_lost()
+        job, self._job = self._job, None
+        if (error := await _stop(job)) is not None:
+            log.warning("leader's work failed", extra={"holder": self.holder})
+            raise error
 
     def _pause_s(self) -> float:
         """Until the next renewal: sooner the less time is left, and never beyond it."""
@@ -146,10 +159,10 @@ class LeaderLease:
         return self._tenure.ends_at - self._clock.monotonic()
 
 
-async def _stop(job: asyncio.Task[None] | None) -> None:
+async def _stop(job: asyncio.Task[None] | None) -> Exception | None:
+    """End the work; returns what it had failed with."""
     if job is None:
-        return
+        return None
     job.cancel()
-    for result in await asyncio.gather(job, return_exceptions=True):
-        if isinstance(result, Exception):
-            log.error("leader's work failed", exc_info=result)
+    (result,) = await asyncio.gather(job, return_exceptions=True)
+    return result if isinstance(result, Exception) else None

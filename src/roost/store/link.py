@@ -16,19 +16,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from roost.core.backoff import Backoff
-from roost.core.errors import StoreError, StoreOverloaded, StoreRefused, StoreUnavailable
+from roost.core.errors import StoreOverloaded, StoreRefused, StoreUnavailable
+from roost.core.loops import END, Loops
 from roost.store.call import Call
 from roost.store.connection import Connection, reason_of
+from roost.store.waiting import WaitingCalls
 
 log = logging.getLogger("roost.store.link")
 
 STALL_FACTOR = 2.0
 """A connection that owes a reply and is silent for this many command timeouts is given up as half open."""
+
+REDIAL_PAUSE_S = 0.05
+"""Between the loss of a connection and the first attempt at another."""
 
 REDIAL_AFTER_S = 0.5
 """A connection younger than this is not dropped over an error that says "wrong node"."""
@@ -55,6 +58,31 @@ ErrorPolicy = Callable[["Link", Call, str, str], bool]
 """Gets (link, call, first word of the error, whole error); True if it took the call over."""
 
 
+class Ticker:
+    """Calls `work` again and again while it says that there is more. One timer for all calls of a link: a
+    timer each would cost more than the call."""
+
+    __slots__ = ("_interval_s", "_loop", "_work", "running")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, interval_s: float, work: Callable[[float], bool]
+    ) -> None:
+        self._loop = loop
+        self._interval_s = interval_s
+        self._work = work
+        self.running = False
+
+    def start(self) -> None:
+        if not self.running:
+            self.running = True
+            self._loop.call_later(self._interval_s, self._tick)
+
+    def _tick(self) -> None:
+        self.running = False
+        if self._work(self._loop.time()):
+            self.start()
+
+
 class Link:
     """One node, one loop. `connect` finds the node and returns a connection ready for commands."""
 
@@ -66,26 +94,30 @@ class Link:
         policy: ErrorPolicy,
         on_trouble: Callable[[], None] = lambda: None,
         is_bulk: bool = False,
+        loops: Loops | None = None,
     ) -> None:
         self.name = name
+        self._loops = loops or Loops()
         self.stats = LinkStats()
         self._loop = asyncio.get_running_loop()
         self._connect = connect
-        self._options = options
+        self._options, self._max_inflight = options, options.max_inflight
         self._policy = policy
         self._on_trouble = on_trouble
         self.is_bulk = is_bulk
         self._connection: Connection | None = None
-        self._waiting: deque[Call] = deque()
-        self._ticking = False
-        self._tick_s = min(0.1, options.command_timeout_s / 10)
+        self._line = WaitingCalls()
+        self._waiting = self._line.calls
+        self._ticker = Ticker(self._loop, min(0.1, options.command_timeout_s / 10), self._expire)
         self._closed = False
         self._up_since = 0.0
         self._down_since = self._loop.time()
         self._why_down = "not connected yet"
         self._refused: StoreRefused | None = None
         self._changed = asyncio.Event()
-        self._keeper = self._loop.create_task(self._keep_connected(), name=f"link {name}")
+        self._keeper = self._loop.create_task(
+            self._loops.keep_running(f"link {name}", self._keep_connected, pause_s=REDIAL_PAUSE_S)
+        )
         self._bulk: Link | None = None
 
     # -- calls
@@ -96,15 +128,12 @@ class Link:
             self._bulk_link().submit(call)
             return
         connection = self._connection
-        if connection is None or self._waiting or not self._has_room(connection):
+        if connection is None or self._waiting or not connection.has_room(self._max_inflight):
             self._wait(call)
             return
         connection.send(call)
-        if not self._ticking:
-            self._start_ticking()
-
-    def _has_room(self, connection: Connection) -> bool:
-        return len(connection.slots) < self._options.max_inflight and not connection.paused
+        if not self._ticker.running:
+            self._ticker.start()
 
     def _wait(self, call: Call) -> None:
         if (refused := self._why_not_wait()) is not None:
@@ -112,8 +141,7 @@ class Link:
             self._loop.call_soon(call.fail, refused)
             return
         self._waiting.append(call)
-        if not self._ticking:
-            self._start_ticking()
+        self._ticker.start()
 
     def _why_not_wait(self) -> StoreUnavailable | None:
         if self._closed:
@@ -121,14 +149,15 @@ class Link:
         if len(self._waiting) >= self._options.max_waiting:
             self.stats.overloads += 1
             return StoreOverloaded(f"{len(self._waiting)} calls are already waiting for {self.name}")
-        if self._connection is None and self._away_s() > self._options.command_timeout_s:
+        away_s = self._loop.time() - self._down_since if self._connection is None else 0.0
+        if away_s > self._options.command_timeout_s:
             return StoreUnavailable(f"the store is away: {self._why_down}")
         return None
 
     def _pump(self) -> None:
         """Send what waits, as far as there is room."""
         connection, waiting = self._connection, self._waiting
-        while waiting and connection is not None and self._has_room(connection):
+        while waiting and connection is not None and connection.has_room(self._max_inflight):
             call = waiting.popleft()
             if not call.future.done():
                 connection.send(call)
@@ -147,52 +176,23 @@ class Link:
 
     def withdraw(self, which: Callable[[Call], bool] = lambda call: True) -> list[Call]:
         """Give up calls that were not sent, for somebody who knows a better link for them."""
-        calls: list[Call] = []
-        kept: deque[Call] = deque()
-        for call in self._waiting:
-            (calls if which(call) else kept).append(call)
-        self._waiting = kept
-        return calls + (self._bulk.withdraw(which) if self._bulk else [])
+        return self._line.withdraw(which) + (self._bulk.withdraw(which) if self._bulk else [])
 
     # -- deadlines
 
-    def _start_ticking(self) -> None:
-        self._ticking = True
-        self._loop.call_later(self._tick_s, self._tick)
-
-    def _tick(self) -> None:
-        """End the calls whose time is over. One timer for all: a timer each would cost more than the call."""
-        now = self._loop.time()
+    def _expire(self, now: float) -> bool:
+        """End the calls whose time is over; whether there are others."""
         connection = self._connection
         if connection is not None:
-            late = [call for call in connection.slots if call.deadline <= now and not call.future.done()]
-            for call in late:
-                call.lose(f"no reply from {self.name} within its time")
-            if late:
-                self.stats.timeouts += len(late)
+            if late := connection.expire(now, f"no reply from {self.name} within its time"):
+                self.stats.timeouts += late
                 self._on_trouble()
-            if (
-                connection.slots
-                and now - connection.busy_since > STALL_FACTOR * self._options.command_timeout_s
-            ):
+            if connection.silent_s(now) > STALL_FACTOR * self._options.command_timeout_s:
                 self.drop("the connection is silent")
-        if any(call.deadline <= now or call.future.done() for call in self._waiting):
-            self._expire_waiting(now)
-        self._ticking = bool(self._waiting or (self._connection and self._connection.slots))
-        if self._ticking:
-            self._loop.call_later(self._tick_s, self._tick)
-
-    def _expire_waiting(self, now: float) -> None:
-        kept: deque[Call] = deque()
-        for call in self._waiting:
-            if call.deadline > now:
-                if not call.future.done():
-                    kept.append(call)
-                continue
-            self.stats.timeouts += 1
+        if self._waiting:
             why = "too many calls in flight" if self._connection else f"the store is away: {self._why_down}"
-            call.fail(StoreUnavailable(f"not sent within its time; {why}"))
-        self._waiting = kept
+            self.stats.timeouts += self._line.expire(now, why)
+        return bool(self._waiting or (self._connection and self._connection.slots))
 
     # -- the connection
 
@@ -247,10 +247,7 @@ class Link:
 
     async def retire(self) -> list[Call]:
         """Hang up for good; returns the calls that another link may still carry out."""
-        self._keeper.cancel()
-        if self._connection is not None:
-            self._connection.abort()
-            await asyncio.shield(self._connection.lost)
+        await self._hang_up()
         self._closed = True
         calls = self.withdraw()
         await self.close(grace_s=0)
@@ -261,36 +258,33 @@ class Link:
         self._closed = True
         if self._connection is not None and self._connection.slots:
             await asyncio.wait([call.future for call in self._connection.slots], timeout=grace_s)
-        self._keeper.cancel()
-        if self._connection is not None:
-            self._connection.abort()
-            await asyncio.shield(self._connection.lost)
+        await self._hang_up()
         for call in self.withdraw():
             call.fail(StoreUnavailable("the store connection was closed"))
         await asyncio.gather(self._keeper, return_exceptions=True)
         if self._bulk is not None:
             await self._bulk.close(grace_s)
 
-    async def _keep_connected(self) -> None:
-        backoff = Backoff()
-        while not self._closed:
-            try:
-                connection = await self._connect()
-            except (StoreError, OSError) as error:
-                self._refused = error if isinstance(error, StoreRefused) else None
-                self._note_failure(reason_of(error))
-                await asyncio.sleep(backoff.next())
-                continue
-            except Exception as error:  # a fault of ours must not end the keeper and strand every caller
-                log.exception("connect failed", extra={"link": self.name})
-                self._note_failure(reason_of(error))
-                await asyncio.sleep(backoff.next())
-                continue
-            backoff.reset()
-            self._attach(connection)
-            await asyncio.shield(connection.lost)
-            if not self._closed:
-                await asyncio.sleep(backoff.next())
+    async def _hang_up(self) -> None:
+        self._keeper.cancel()
+        if self._connection is not None:
+            self._connection.abort()
+            await asyncio.shield(self._connection.lost)
+
+    async def _keep_connected(self) -> object:
+        """One connection, from dialling to its loss."""
+        if self._closed:
+            return END
+        try:
+            connection = await self._connect()
+        except Exception as error:
+            self._refused = error if isinstance(error, StoreRefused) else None
+            self._note_failure(reason_of(error))
+            raise
+        self._attach(connection)
+        self._loops.loop(f"link {self.name}").good()
+        await asyncio.shield(connection.lost)
+        return None
 
     def _note_failure(self, why: str) -> None:
         if why != self._why_down:
@@ -310,8 +304,8 @@ class Link:
             log.info("store back", extra={"link": self.name})
         self._changed.set()
         self._pump()
-        if connection.slots and not self._ticking:
-            self._start_ticking()
+        if connection.slots:
+            self._ticker.start()
 
     def _detach(self, connection: Connection, reason: str) -> None:
         self._connection = None
@@ -326,23 +320,18 @@ class Link:
             else:
                 self.stats.unknown_outcomes += 1
                 call.lose(reason)
-        self._waiting.extendleft(reversed(again + unsent))
+        self._line.put_back(again + unsent)
         if not self._closed:
             self.stats.losses += 1
             self._note_failure(reason)
-            if self._waiting and not self._ticking:
-                self._start_ticking()
-
-    def _away_s(self) -> float:
-        return self._loop.time() - self._down_since
+            if self._waiting:
+                self._ticker.start()
 
     def _bulk_link(self) -> Link:
         """The second line, for replies above 256 KB; opened by its first user."""
         if self._bulk is None:
-            name = f"{self.name} bulk"
-            self._bulk = Link(
-                name, self._connect, self._options, self._policy, self._on_trouble, is_bulk=True
-            )
+            same = (self._connect, self._options, self._policy, self._on_trouble)
+            self._bulk = Link(f"{self.name} bulk", *same, is_bulk=True, loops=self._loops)
         return self._bulk
 
 

@@ -16,6 +16,7 @@ import hiredis
 
 from roost.core.backoff import Backoff
 from roost.core.errors import StoreError
+from roost.core.loops import Loops
 from roost.store.call import pack
 from roost.store.connection import dial, reason_of
 from roost.store.topology import Topology
@@ -31,8 +32,10 @@ Ring = Callable[[bytes], None]
 class Doorbells:
     """Channel → who is to be rung. Channels follow their slot from node to node."""
 
-    def __init__(self, topology: Topology, connect_timeout_s: float) -> None:
+    def __init__(self, topology: Topology, connect_timeout_s: float, loops: Loops | None = None) -> None:
         self._topology = topology
+        self._loops = loops or Loops()
+        self._backoff = Backoff(0.05, 1.0)
         self._connect_timeout_s = connect_timeout_s
         self._rings: dict[bytes, Ring] = {}
         self._lines: dict[Address, _Line] = {}
@@ -44,7 +47,7 @@ class Doorbells:
         """Have `ring` called for every message on `channel`; returns the way to stop it."""
         self._rings[channel] = ring
         if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep_subscribed(), name="doorbells")
+            self._keeper = asyncio.create_task(self._loops.keep_running("doorbells", self._keep_subscribed))
         self._changed.set()
 
         def stop() -> None:
@@ -62,22 +65,20 @@ class Doorbells:
             line.hang_up()
 
     async def _keep_subscribed(self) -> None:
-        backoff = Backoff(0.05, 1.0)
-        while True:
-            self._changed.clear()
-            settled = await self._place()
-            for line in self._lines.values():
-                line.ping()
-            try:
-                async with asyncio.timeout(PING_INTERVAL_S if settled else backoff.next()):
-                    await self._changed.wait()
-            except TimeoutError:
-                if settled:
-                    backoff.reset()
-            if self._troubled:
-                # A node that takes the connection and refuses the channel must not be stormed.
-                self._troubled = False
-                await asyncio.sleep(backoff.next())
+        self._changed.clear()
+        settled = await self._place()
+        for line in self._lines.values():
+            line.ping()
+        try:
+            async with asyncio.timeout(PING_INTERVAL_S if settled else self._backoff.next()):
+                await self._changed.wait()
+        except TimeoutError:
+            if settled:
+                self._backoff.reset()
+        if self._troubled:
+            # A node that takes the connection and refuses the channel must not be stormed.
+            self._troubled = False
+            await asyncio.sleep(self._backoff.next())
 
     async def _place(self) -> bool:
         """Put every channel on the line of its node; False if something is still to be done."""
@@ -118,7 +119,7 @@ class Doorbells:
             ring(message)
 
     def rearrange(self) -> None:
-        """A line was lost or a channel moved away: place the channels anew."""
+        """A line was lost or a channel moved away: subscribe the channels again."""
         self._topology.doubt()
         self._troubled = True
         self._changed.set()

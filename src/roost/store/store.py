@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from roost.core.errors import DataFolderInUse, FormatMismatch, StartFailed, StoreRefused, StoreUnavailable
+from roost.core.loops import Loops
 from roost.store.call import Call, pack
 from roost.store.connection import Access
 from roost.store.feed import Feed
@@ -33,16 +34,21 @@ FORMAT = 2
 class Store:
     """One store, on one event loop. `await Store.open(…)`, then `close()`."""
 
-    def __init__(self, topology: Topology, options: LinkOptions, keys: Keys) -> None:
+    def __init__(
+        self, topology: Topology, options: LinkOptions, keys: Keys, loops: Loops | None = None
+    ) -> None:
         self.keys = keys
+        self.loops = loops or Loops()
+        """Every loop of this process that goes on for ever, ours and those of the store's users."""
         self.topology = topology
         self.library = Library(topology, options)
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._submit = topology.submit
-        self._bells = Doorbells(topology, options.connect_timeout_s)
+        self._bells = Doorbells(topology, options.connect_timeout_s, self.loops)
         self._feeds: dict[Scope, Feed] = {}
         self._embedded: EmbeddedServer | None = None
+        self._on_leader_lost: list[Callable[[str], None]] = []
 
     @classmethod
     async def open(
@@ -63,13 +69,13 @@ class Store:
         `attach` a server that another process owns will do. `wait_s` is how long a store that is away
         is waited for; None: one attempt.
         """
-        options = options or LinkOptions()
+        options, loops = options or LinkOptions(), Loops()
         server: EmbeddedServer | None = None
         if url.shape == "embedded":
-            address, server = await _embedded(url.folder or folder, binary, attach)
+            address, server = await _embedded(url.folder or folder, binary, attach, loops)
             url = StoreUrl("standalone", (address,))
-        topology = make_topology(url, options, client_name)
-        store = cls(topology, options, keys or Keys())
+        topology = make_topology(url, options, client_name, loops)
+        store = cls(topology, options, keys or Keys(), loops)
         store._embedded = server
         try:
             await topology.ready(wait_s)
@@ -104,12 +110,27 @@ class Store:
     def feed(self, scope: Scope) -> Feed:
         """The feed of a scope; one follower serves every reader in this process."""
         if scope not in self._feeds:
-            self._feeds[scope] = Feed(self, self.keys.feed(scope), self.keys.bell(scope))
+            self._feeds[scope] = Feed(self, self.keys.feed(scope), self.keys.bell(scope), self.loops)
         return self._feeds[scope]
 
     def leader(self, scope: Scope, name: str, *, job: str = "", ttl_ms: int = 10_000) -> LeaderLease:
         """A candidate for the leadership of a scope, or of one job in it."""
-        return LeaderLease(self.library, self.keys.leader(scope, job), name, ttl_ms)
+        return LeaderLease(
+            self.library,
+            self.keys.leader(scope, job),
+            name,
+            ttl_ms,
+            loops=self.loops,
+            on_lost=lambda: self._lost_leader(job or scope.tag),
+        )
+
+    def on_leader_lost(self, callback: Callable[[str], None]) -> None:
+        """Call back with the scope or job whose leadership this process loses, not one that it lays down."""
+        self._on_leader_lost.append(callback)
+
+    def _lost_leader(self, what: str) -> None:
+        for callback in self._on_leader_lost:
+            callback(what)
 
     def links(self) -> list[Link]:
         return self.topology.links()
@@ -169,17 +190,21 @@ class Store:
             await self._embedded.stop()
 
 
-def make_topology(url: StoreUrl, options: LinkOptions, client_name: str) -> Topology:
+def make_topology(
+    url: StoreUrl, options: LinkOptions, client_name: str, loops: Loops | None = None
+) -> Topology:
     tls = url.tls.context() if url.tls else None
     access = Access(url.credentials, tls, url.db, client_name)
     if url.shape == "sentinel":
-        return Sentinel(url.seeds, url.master, access, Access(url.sentinel_credentials, tls), options)
+        return Sentinel(url.seeds, url.master, access, Access(url.sentinel_credentials, tls), options, loops)
     if url.shape == "cluster":
-        return Cluster(url.seeds, access, options)
-    return Standalone(url.seeds[0], access, options)
+        return Cluster(url.seeds, access, options, loops)
+    return Standalone(url.seeds[0], access, options, loops)
 
 
-async def _embedded(folder: Path | None, binary: str, attach: bool) -> tuple[Address, EmbeddedServer | None]:
+async def _embedded(
+    folder: Path | None, binary: str, attach: bool, loops: Loops
+) -> tuple[Address, EmbeddedServer | None]:
     if folder is None:
         raise StartFailed("embedded: needs a folder", hint="write embedded:/folder or set ROOST_DATA")
     try:
@@ -188,5 +213,5 @@ async def _embedded(folder: Path | None, binary: str, attach: bool) -> tuple[Add
         if attach and (address := await running_address(folder)) is not None:
             return address, None
         raise
-    server.watch()
+    server.watch(loops)
     return server.address, server

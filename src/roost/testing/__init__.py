@@ -1,6 +1,14 @@
-"""Throwaway servers and clocks for tests, shipped because the users of Roost need them too."""
+"""What tests of and with Roost need, shipped because its users need it too. Nothing here needs pytest.
+
+Servers: `run_valkey`, `run_sentinel`, `run_cluster`, and an open store on one of them with `open_store`.
+Roost: `open_gateway` in this process, `run_fleet` in another. Time: `FakeClock`, `eventually`, `wait_until`.
+The SDK without a network: `FakeTransport`. Transcripts that are compared with what happens: `StoryRunner`.
+"""
 
 from roost.testing.clock import FakeClock
+from roost.testing.fleet import Fault, Fleet, run_fleet
+from roost.testing.gateway import Answer, Gateway, open_gateway
+from roost.testing.script import Script
 from roost.testing.servers import (
     RunningCluster,
     RunningServer,
@@ -10,17 +18,37 @@ from roost.testing.servers import (
     run_cluster,
     run_sentinel,
     run_valkey,
-    wait_until,
 )
+from roost.testing.stores import open_store
+from roost.testing.stories import Command, Names, StoryFault, StoryRunner, Verb
+from roost.testing.transport import FakeAdmission, FakeRegistry, FakeTransport
+from roost.testing.waiting import eventually, wait_until
 
 __all__ = [
+    "Answer",
+    "Command",
+    "FakeAdmission",
     "FakeClock",
+    "FakeRegistry",
+    "FakeTransport",
+    "Fault",
+    "Fleet",
+    "Gateway",
+    "Names",
     "RunningCluster",
     "RunningServer",
+    "Script",
     "SentinelGroup",
+    "StoryFault",
+    "StoryRunner",
+    "Verb",
+    "eventually",
     "free_port",
     "is_running",
+    "open_gateway",
+    "open_store",
     "run_cluster",
+    "run_fleet",
     "run_sentinel",
     "run_valkey",
     "wait_until",

@@ -1,7 +1,7 @@
 """Real servers for tests: one, a Sentinel group, a cluster. Each is gone when its `with` block ends.
 
     with run_valkey() as server:
-        store = await Store.open(parse_store_url(server.url))
+        async with open_store(server.url) as store: …
 
 All listen on free loopback ports, keep nothing on disk unless asked to, and can be
 killed, stopped and started again in the middle of a test.
@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +26,7 @@ import hiredis
 
 from roost.store.call import pack
 from roost.store.topology.embedded import find_server_binary
-
-START_TIMEOUT_S = 20.0
+from roost.testing.waiting import wait_until
 
 
 def free_port() -> int:
@@ -90,6 +88,10 @@ class RunningServer:
         if isinstance(reply, hiredis.ReplyError):
             raise RuntimeError(str(reply))
         return reply
+
+    def flush(self) -> None:
+        """Forget all data."""
+        self.command_reply("FLUSHALL")
 
     def kill(self) -> None:
         """kill -9."""
@@ -217,6 +219,11 @@ class RunningCluster:
         for server in (target, source, *self.servers[: self.primaries]):
             server.command_reply("CLUSTER", "SETSLOT", slot, "NODE", self.node_id(target))
 
+    def flush(self) -> None:
+        """Forget all data."""
+        for server in self.servers:
+            server.flush()
+
     def _living(self) -> RunningServer:
         return next(server for server in self.servers if server.process and server.process.poll() is None)
 
@@ -236,20 +243,6 @@ def run_cluster(
         cluster = RunningCluster(servers, primaries)
         _join(cluster)
         yield cluster
-
-
-def wait_until(
-    condition: Callable[[], bool],
-    what: str,
-    details: Callable[[], str] = str,
-    timeout_s: float = START_TIMEOUT_S,
-) -> None:
-    """Look every 10 ms until the condition holds; fail with the details when it takes too long."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:g} s for {what}. {details()}")
-        time.sleep(0.01)
 
 
 def is_running(pid: int) -> bool:

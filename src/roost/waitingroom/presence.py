@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 from roost.core.errors import StoreError
+from roost.core.loops import Loops
 from roost.waitingroom.service import WaitingRoom
 
-log = logging.getLogger("roost.waitingroom.presence")
-
 FLUSH_S = 0.5
-PART = 500
+BATCH_LIMIT = 500
 MAX_KEPT = 200_000
 
 
 class Presence:
     """Marks of one world, sent twice a second, each person once."""
 
-    def __init__(self, room: WaitingRoom) -> None:
+    def __init__(self, room: WaitingRoom, loops: Loops | None = None) -> None:
         self._room = room
+        self._loops = loops or Loops()
         self._marks: dict[str, int] = {}
-        self.strangers: set[str] = set()
+        self.unknown_to_store: set[str] = set()
         """People with a receipt and without a place: what the board says is not for them."""
 
     def mark(self, user: str, poll_ms: int) -> None:
@@ -29,21 +26,33 @@ class Presence:
             self._marks[user] = poll_ms
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            await self.flush()
+        """For ever. Requests depend on it: people who are answered and never marked lose their place."""
+        name = f"presence {self._room.world}"
+        await self._loops.keep_running(name, self._turn, pause_s=FLUSH_S, essential=True)
 
-    async def flush(self) -> None:
-        """Send what there is; what could not be sent is kept for the next time."""
+    async def _turn(self) -> None:
+        error = await self.flush()
+        if error is not None:
+            raise error
+
+    async def flush(self) -> StoreError | None:
+        """Send what there is. What the store could not take is kept for the next time, and why is returned.
+
+        People whose marks fail for any other reason are left out, lest they hold up all others for ever:
+        they are marked again when they next ask.
+        """
         marks, self._marks = self._marks, {}
         people = list(marks.items())
-        for at in range(0, len(people), PART):
+        for at in range(0, len(people), BATCH_LIMIT):
             try:
-                await self._tell(people[at : at + PART])
+                await self._tell(people[at : at + BATCH_LIMIT])
             except StoreError as error:
-                log.debug("presence not told", extra={"reason": error.message})
                 self._marks = dict(people[at:]) | self._marks
-                return
+                return error
+            except Exception:
+                self._marks = dict(people[at + BATCH_LIMIT :]) | self._marks
+                raise
+        return None
 
     async def _tell(self, people: list[tuple[str, int]]) -> None:
         """Send marks; where the store does not know everybody, find out whom by halves."""
@@ -51,9 +60,9 @@ class Presence:
         if known == len(people):
             return
         if known == 0:
-            if len(self.strangers) >= MAX_KEPT:
-                self.strangers.clear()
-            self.strangers.update(user for user, _ in people)
+            if len(self.unknown_to_store) >= MAX_KEPT:
+                self.unknown_to_store.clear()
+            self.unknown_to_store.update(user for user, _ in people)
             return
         half = len(people) // 2
         await self._tell(people[:half])

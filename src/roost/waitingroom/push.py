@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 
-from roost.core.errors import StoreError
 from roost.core.events import Entry, Gap
+from roost.core.loops import Loops
 from roost.store.feed import Feed
 
-log = logging.getLogger("roost.waitingroom.push")
-
+RETRY_S = 1.0
 WAKING = frozenset({"promoted", "kicked"})
 """What one person must hear at once; the rest can wait until they would ask anyway."""
 
@@ -20,8 +18,9 @@ WAKING = frozenset({"promoted", "kicked"})
 class Push:
     """Streams of one world in this process. Runs while somebody listens."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, world: str, loops: Loops | None = None) -> None:
         self._feed = feed
+        self._loop = (loops or Loops()).loop(f"push {world}")
         self._waiters: dict[str, set[_Waiter]] = {}
         self._follower: asyncio.Task[None] | None = None
         self.open = 0
@@ -37,7 +36,9 @@ class Push:
         self.open += 1
         self._waiters.setdefault(user, set()).add(waiter)
         if self._follower is None or self._follower.done():
-            self._follower = asyncio.create_task(self._follow(), name="waiting room push")
+            self._follower = asyncio.create_task(
+                self._loop.keep_running(self._follow, RETRY_S), name="waiting room push"
+            )
         try:
             yield waiter
         finally:
@@ -50,20 +51,18 @@ class Push:
                 self._follower = None
 
     async def _follow(self) -> None:
-        while True:
-            try:
-                async with aclosing(self._feed.follow(await self._feed.head())) as entries:
-                    async for entry in entries:
-                        if isinstance(entry, Gap):
-                            break
-                        self.hear(entry)
-            except StoreError as error:
-                log.debug("feed is away", extra={"reason": error.message})
-            await asyncio.sleep(1.0)
+        """Wake whom the feed names, until there is a gap: waiters who missed something ask in a while."""
+        async with aclosing(self._feed.follow(await self._feed.head())) as entries:
+            self._loop.good()
+            async for entry in entries:
+                if isinstance(entry, Gap):
+                    return
+                self.hear(entry)
 
     def hear(self, entry: Entry) -> None:
-        if entry.fields["event"] in WAKING:
-            for waiter in self._waiters.get(entry.fields["user"], ()):
+        """An entry that names no event or nobody wakes nobody."""
+        if entry.fields.get("event") in WAKING:
+            for waiter in self._waiters.get(entry.fields.get("user", ""), ()):
                 waiter.ring()
 
 

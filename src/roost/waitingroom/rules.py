@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from dataclasses import dataclass, field
 from roost.core.errors import InvalidInput
 from roost.core.passes import BASE
 
-FIRST = 0
-"""Weight of a class that goes before all others, such as staff."""
+ABSOLUTE_PRIORITY = 0
+"""Weight of a class that is served before every other, such as staff."""
 _CLASS = re.compile(r"[a-z0-9_-]{1,16}")
 _WORLD = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _STEPS_S = (
@@ -67,7 +68,7 @@ class Policy:
 
     def share_of(self, name: str) -> float:
         total = sum(self.classes.values())
-        return self.classes[name] / total if self.classes[name] != FIRST and total else 1.0
+        return self.classes[name] / total if self.classes[name] != ABSOLUTE_PRIORITY and total else 1.0
 
     def class_of(self, line: str) -> str:
         return line.removeprefix(":") or BASE
@@ -79,7 +80,7 @@ def line_of(class_name: str) -> str:
 
 
 def parse_classes(text: str) -> dict[str, int]:
-    """Read `staff=first,vip=1,base=3`: weights of the classes, `first` for one that goes before all."""
+    """Read `staff=first,vip=1,base=3`: weights of the classes, `first` for absolute priority."""
     classes: dict[str, int] = {}
     for part in text.split(","):
         name, equals, weight = part.strip().partition("=")
@@ -87,8 +88,8 @@ def parse_classes(text: str) -> dict[str, int]:
             raise InvalidInput(f"{part.strip()!r} is not name=weight with a name of its own")
         if weight != "first" and not (weight.isdecimal() and 1 <= int(weight) <= 1000):
             raise InvalidInput(f"the weight of {name} must be 1 to 1000, or first")
-        classes[name] = FIRST if weight == "first" else int(weight)
-    if classes.get(BASE, FIRST) == FIRST:
+        classes[name] = ABSOLUTE_PRIORITY if weight == "first" else int(weight)
+    if classes.get(BASE, ABSOLUTE_PRIORITY) == ABSOLUTE_PRIORITY:
         raise InvalidInput("the class base needs a weight: its share is guaranteed")
     return classes
 
@@ -118,7 +119,12 @@ def _rounded(seconds: float) -> int:
 
 
 def poll_ms(rank: int, fast: int) -> int:
-    """When to ask again: a tenth of the time that is left, 2 to 30 s; the rule of `person_place.lua`."""
+    """When to ask again: a tenth of the time that is left, 2 to 30 s; the rule of `poll_interval.lua`."""
     if rank <= 100:
         return 2000
     return min(30_000, max(2000, rank * 100_000 // fast)) if fast > 0 else 30_000
+
+
+def jittered_ms(user: str, poll_ms: int) -> int:
+    """Up to 15 % sooner, the same for the same person: people spread, and nobody comes late by it."""
+    return poll_ms - poll_ms * (zlib.crc32(user.encode()) & 0xFFFF) * 15 // 6_553_500

@@ -62,7 +62,7 @@ class Full:
 
 
 @dataclass(frozen=True, slots=True)
-class Nobody:
+class NoPlace:
     cause: str
 
 
@@ -182,7 +182,7 @@ class Deposed:
 
 Place = Waiting | Offered | Inside
 Entered = Waiting | Offered | Inside | Limited | Closed | Full
-Found = Waiting | Offered | Inside | Held | Limited | Nobody
+Found = Waiting | Offered | Inside | Held | Limited | NoPlace
 Consumed = Admitted | Used | Expired | Unknown | ServerFull | ServerUnknown
 
 
@@ -192,7 +192,7 @@ _FOUND: dict[str, tuple[Callable[..., Found], tuple[Callable[[str], int | str], 
     "INSIDE": (Inside, (str,)),
     "HELD": (Held, (int,)),
     "LIMITED": (Limited, (int,)),
-    "NOBODY": (Nobody, (str,)),
+    "NO_PLACE": (NoPlace, (str,)),
 }
 
 
@@ -215,7 +215,7 @@ class WorldScripts:
         self.enter: ScopedScript[Entered] = script("enter", Waiting, Offered, Inside, Limited, Closed, Full)
         self.status: ScopedScript[Statuses] = script("status", Statuses)
         self.touch: ScopedScript[Touched] = script("touch", Touched)
-        self.leave: ScopedScript[Left | Nobody | Inside] = script("leave", Left, Nobody, Inside)
+        self.leave: ScopedScript[Left | NoPlace | Inside] = script("leave", Left, NoPlace, Inside)
         self.admit: ScopedScript[Ticked | Deposed] = script("admit", Ticked, Deposed)
         self.consume: ScopedScript[Consumed] = script(
             "consume", Admitted, Used, Expired, Unknown, ServerFull, ServerUnknown
@@ -223,5 +223,5 @@ class WorldScripts:
         self.release: ScopedScript[Released | NotInside] = script("release", Released, NotInside)
         self.report: ScopedScript[Reported | Stale | Fenced] = script("report", Reported, Stale, Fenced)
         self.drop: ScopedScript[Dropped] = script("drop", Dropped)
-        self.mode: ScopedScript[Governed | Conflict] = script("mode", Governed, Conflict)
+        self.govern: ScopedScript[Governed | Conflict] = script("govern", Governed, Conflict)
         self.board: ScopedScript[Board] = script("board", Board)

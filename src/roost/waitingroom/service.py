@@ -8,14 +8,15 @@ import secrets
 import time
 import uuid
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
+from roost.api.limits import MAX_COUNT, MAX_MESSAGE, MAX_NICKNAME, MAX_NUMBER, MAX_PARTY, MAX_TEXT
 from roost.core.errors import InvalidInput
 from roost.core.ids import check_id, check_name
 from roost.core.passes import BASE, Receipt
 from roost.store.scopes import world as world_scope
 from roost.store.store import Store
-from roost.waitingroom.board import BoardCache, WorldBoard
+from roost.waitingroom.board import BoardCache
+from roost.waitingroom.model import ServerLife, WorldBoard
 from roost.waitingroom.rules import Policy, line_of
 from roost.waitingroom.scripts import (
     Conflict,
@@ -26,7 +27,7 @@ from roost.waitingroom.scripts import (
     Governed,
     Inside,
     Left,
-    Nobody,
+    NoPlace,
     NotInside,
     Released,
     Reported,
@@ -37,20 +38,8 @@ from roost.waitingroom.scripts import (
 
 log = logging.getLogger("roost.waitingroom")
 
-MAX_NICKNAME = 64
-MAX_MESSAGE = 500
-MAX_USERS = 2**31
-DROP_PART = 500
-ASKED_AT_ONCE = 100
-MAX_PARTY = 8
-
-
-class _ServerLife(Protocol):
-    @property
-    def server_id(self) -> str: ...
-
-    @property
-    def life(self) -> str: ...
+DROP_BATCH_LIMIT = 500
+STATUS_BATCH_LIMIT = 100
 
 
 class WaitingRoom:
@@ -82,12 +71,7 @@ class WaitingRoom:
         _check_text("nickname", nickname, MAX_NICKNAME)
         _check_text("region", region, MAX_NICKNAME)
         policy = self.policy
-        if class_name not in policy.classes:
-            raise InvalidInput(f"there is no class {class_name[:40]!r} here")
-        if not 1 <= size <= MAX_PARTY or size > policy.batch:
-            raise InvalidInput(f"a party of {size} is not taken, at most {min(MAX_PARTY, policy.batch)} are")
-        if size > 1:
-            check_name(party, "party")
+        _check_class_and_party(policy, class_name, party, size)
         return await self.scripts.enter(
             user=user,
             nickname=nickname,
@@ -120,8 +104,8 @@ class WaitingRoom:
 
     def _start_asking(self) -> None:
         asking, self._asking = self._asking, []
-        for first in range(0, len(asking), ASKED_AT_ONCE):
-            task = asyncio.create_task(self._ask(asking[first : first + ASKED_AT_ONCE]))
+        for first in range(0, len(asking), STATUS_BATCH_LIMIT):
+            task = asyncio.create_task(self._ask(asking[first : first + STATUS_BATCH_LIMIT]))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -140,15 +124,20 @@ class WaitingRoom:
                     answer.set_exception(error)
             return
         for (_, answer), packed in zip(asking, told.found, strict=True):
-            if not answer.done():
+            if answer.done():
+                continue
+            try:
                 answer.set_result(found_of(packed))
+            except Exception as error:  # of this answer only; a future that stays open would hang its caller
+                log.exception("an answer of the store cannot be read", extra={"world": self.world})
+                answer.set_exception(error)
 
     async def touch(self, people: Sequence[tuple[str, int]]) -> int:
         """Mark people as there: (user, ms to their next call). Returns how many are in the line."""
         flat = [part for person in people for part in person]
         return (await self.scripts.touch(users_and_poll_ms=flat)).count
 
-    async def leave(self, user: str, *, kicked: bool = False) -> Left | Nobody | Inside:
+    async def leave(self, user: str, *, kicked: bool = False) -> Left | NoPlace | Inside:
         check_id(user, "userId")
         return await self.scripts.leave(user=user, cause="kicked" if kicked else "left")
 
@@ -186,29 +175,35 @@ class WaitingRoom:
             ("users", users),
             ("counted", counted),
         ):
-            if not 0 <= value <= MAX_USERS:
-                raise InvalidInput(f"{what} is {value}, must be 0 to {MAX_USERS}")
-        if not 0 <= number <= 2**53:
-            raise InvalidInput(f"number is {number}, must be 0 to {2**53}")
-        if len(url) > 255 or any(ord(c) < 33 for c in url):
-            raise InvalidInput("url has at most 255 characters and no spaces")
+            if not 0 <= value <= MAX_COUNT:
+                raise InvalidInput(f"{what} is {value}, must be 0 to {MAX_COUNT}")
+        if not 0 <= number <= MAX_NUMBER:
+            raise InvalidInput(f"number is {number}, must be 0 to {MAX_NUMBER}")
+        if len(url) > MAX_TEXT or any(ord(c) < 33 for c in url):
+            raise InvalidInput(f"url has at most {MAX_TEXT} characters and no spaces")
         return await self.scripts.report(
-            server=server_id, life=_life(life), number=number, cap=capacity, n=users, k=counted, url=url
+            server=server_id,
+            life=_life(life),
+            number=number,
+            capacity=capacity,
+            reported=users,
+            counted=counted,
+            url=url,
         )
 
-    async def server_ended(self, server: _ServerLife, died: bool) -> None:
+    async def server_ended(self, server: ServerLife, died: bool) -> None:
         """Its capacity, its people and its gap leave together; the people are seen to part by part.
 
-        Also after a clean stop whoever is still in its set stands where they stood: nobody told of a leave.
+        Also after a clean stop the people still in its set stand where they stood: nobody told of a leave.
         """
         while True:
             dropped = await self.scripts.drop(
-                server=server.server_id, life=server.life, cause="crash", count=DROP_PART
+                server=server.server_id, life=server.life, count=DROP_BATCH_LIMIT
             )
             if dropped.remaining == 0:
                 return
 
-    async def only_these_live(self, servers: Collection[_ServerLife], as_of_us: int) -> None:
+    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
         """Drop every life in the ledger that does not live and is not younger than the news."""
         live = {(server.server_id, server.life) for server in servers}
         for row in (await self.read_board()).servers:
@@ -234,7 +229,7 @@ class WaitingRoom:
         """
         seed = secrets.token_hex(16) if opens_at not in ("", "-") else ""
         _check_text("message", message, MAX_MESSAGE)
-        answer = await self.scripts.mode(
+        answer = await self.scripts.govern(
             wanted=mode,
             message=message,
             limit=limit,
@@ -249,6 +244,15 @@ class WaitingRoom:
     async def read_board(self) -> WorldBoard:
         lines = self.policy.lines
         return WorldBoard.read(await self.scripts.board(lines=lines), lines)
+
+
+def _check_class_and_party(policy: Policy, class_name: str, party: str, size: int) -> None:
+    if class_name not in policy.classes:
+        raise InvalidInput(f"there is no class {class_name[:40]!r} here")
+    if not 1 <= size <= MAX_PARTY or size > policy.batch:
+        raise InvalidInput(f"a party of {size} is not taken, at most {min(MAX_PARTY, policy.batch)} are")
+    if size > 1:
+        check_name(party, "party")
 
 
 def _life(text: str) -> str:

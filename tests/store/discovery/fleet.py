@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from roost.api.discovery import Record
+from roost.api.discovery import Record, Status
 from roost.core.events import Entry
 from roost.core.lease import MAX_STEP_MS
 from roost.discovery import rules
-from roost.discovery.model import KeptBeat, encode
+from roost.discovery.model import KeptBeat, beat_of, encode
+from roost.discovery.reaper import BUDGET_PERCENT, BUDGET_WINDOW_MS, SWEEP_LIMIT
 from roost.discovery.scripts import (
     Alive,
-    Buried,
     DiscoveryScripts,
     Drain,
+    Ended,
     Fenced,
     Left,
     Ok,
-    Ordered,
+    Overridden,
     Registered,
     Removed,
     Snapshot,
@@ -34,16 +35,14 @@ from roost.discovery.scripts import (
 )
 from roost.discovery.service import CHECKER_TTL_MS
 from roost.store import scopes
-from roost.store.feed import parse_entry
 from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
+from tests.store.reading import keys_below, pairs, whole_feed
 
 T0 = 1_700_000_000_000_000
 SECOND = 1_000_000
 TTL_S = 30
-BUDGET_PERCENT = 15
-BUDGET_WINDOW_MS = 10_000
-SWEEP_LIMIT = 500
+_record = msgspec.json.Decoder(Record).decode
 
 
 class Fleet:
@@ -74,7 +73,7 @@ class Fleet:
         self._nonces += 1
         return await self.scripts.register(
             id=id,
-            place=rules.place_of(type, group),
+            service=rules.service_of(type, group),
             name=rules.name_of(type, server_id),
             record=encode(Record(type, group, server_id, capacity=capacity, labels=labels or {})),
             status=status,
@@ -118,16 +117,16 @@ class Fleet:
         id: str = "a",  # noqa: A002
         life: int | str = "",
         *,
-        place: str = "",
+        service: str = "",
         cause: str = "terminated",
     ) -> Left | Unknown | Fenced:
-        return await self.scripts.remove(id=id, life=life, place=place, cause=cause, now=self.now)
+        return await self.scripts.remove(id=id, life=life, service=service, cause=cause, now=self.now)
 
-    async def override(self, id: str, order: bytes, word: str = "order") -> Ordered | Unknown:  # noqa: A002
-        return await self.scripts.override(id=id, order=order, word=word, now=self.now)
+    async def override(self, id: str, override: bytes, word: str = "override") -> Overridden | Unknown:  # noqa: A002
+        return await self.scripts.override(id=id, override=override, word=word, now=self.now)
 
-    async def bury(self, id: str, life: int) -> Buried | Alive:  # noqa: A002
-        return await self.scripts.bury(id=id, life=life, now=self.now)
+    async def end_silent(self, id: str, life: int) -> Ended | Alive:  # noqa: A002
+        return await self.scripts.end_silent(id=id, life=life, now=self.now)
 
     async def vote(self, checker: str, *ill: tuple[str, int], ttl_ms: int = CHECKER_TTL_MS) -> Voted:
         """A checker's whole opinion: (id, life) of all it finds unhealthy."""
@@ -158,20 +157,19 @@ class Fleet:
         return found
 
     async def die(self, id: str, life: int) -> None:  # noqa: A002
-        """Make it suspect and bury it: a death that needs no time."""
+        """Make it suspect and end it: a death that needs no time."""
         await self.beat(id, life, tick_age_ms=3_600_000)
-        assert await self.bury(id, life) == Buried()
+        assert await self.end_silent(id, life) == Ended()
 
     async def snapshot(self, type: str = "*", group: str = "*") -> Snapshot:  # noqa: A002
         return await self.scripts.snapshot(wanted_type=type, wanted_group=group)
 
-    async def kept_beat(self, id: str = "a", place: str = "game:eu") -> KeptBeat:  # noqa: A002
-        key = discovery_keys(self.store.keys)["beats"] + place.encode()
-        return msgspec.json.decode(await self.store.call("HGET", key, id, key=key), type=KeptBeat)
+    async def kept_beat(self, id: str = "a", service: str = "game:eu") -> KeptBeat:  # noqa: A002
+        key = discovery_keys(self.store.keys)["beats"] + service.encode()
+        return beat_of(await self.store.call("HGET", key, id, key=key))
 
     async def feed(self) -> list[Entry]:
-        key = self.store.keys.feed(scopes.discovery())
-        return [parse_entry(raw) for raw in await self.store.call("XRANGE", key, "-", "+", key=key)]
+        return await whole_feed(self.store, scopes.discovery())
 
     async def told(self) -> list[tuple[str, str, str]]:
         """The feed as (event, id, status)."""
@@ -183,15 +181,15 @@ class Fleet:
         lines = [line.decode().split("\t") for line in await self.store.call("LRANGE", key, 0, -1, key=key)]
         return [(line[1], line[3]) for line in lines]
 
-    async def damage(self, command: str, part: str, *args: str | int, place: str = "") -> None:
+    async def damage(self, command: str, part: str, *args: str | int, service: str = "") -> None:
         """What a person with a Redis prompt might do."""
-        key = discovery_keys(self.store.keys)[part] + place.encode()
+        key = discovery_keys(self.store.keys)[part] + service.encode()
         await self.store.call(command, key, *args, key=key)
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    place: str
+    service: str
     life: int
     name: str
     ttl_ms: int
@@ -216,7 +214,6 @@ class State:
 
 async def read_state(store: Store) -> State:
     keys = store.keys
-    feed = keys.feed(scopes.discovery())
 
     def ask(command: str, part: str, *more: str | int) -> asyncio.Future[Any]:
         return store.call(command, discovery_keys(keys)[part], *more, key=discovery_keys(keys)[part])
@@ -227,17 +224,17 @@ async def read_state(store: Store) -> State:
         ask("HGETALL", "names"),
         ask("HGETALL", "gone"),
         ask("SMEMBERS", "services"),
-        store.call("XRANGE", feed, "-", "+", key=feed),
+        whole_feed(store, scopes.discovery()),
     )
     return State(
-        {id_: _indexed(packed) for id_, packed in _pairs(index)},
-        {id_: float(score) for id_, score in _pairs(leases)},
-        dict(_pairs(names)),
-        dict(_pairs(gone)),
-        {place.decode() for place in services},
-        await _hashes(store, "records", Record),
-        await _hashes(store, "beats", KeptBeat),
-        [parse_entry(raw) for raw in entries],
+        {id_: _indexed(packed) for id_, packed in pairs(index).items()},
+        {id_: float(score) for id_, score in pairs(leases).items()},
+        pairs(names),
+        pairs(gone),
+        {service.decode() for service in services},
+        await _hashes(store, "records", _record),
+        await _hashes(store, "beats", beat_of),
+        entries,
         await _history_ages(store),
     )
 
@@ -246,19 +243,19 @@ async def invariants(store: Store) -> State:
     """What holds after every script: all indexes agree, nobody is half there, the feed has no hole."""
     state = await read_state(store)
     live = state.index.keys()
-    by_place: dict[str, set[str]] = {}
+    by_service: dict[str, set[str]] = {}
     for id_, entry in state.index.items():
-        by_place.setdefault(entry.place, set()).add(id_)
+        by_service.setdefault(entry.service, set()).add(id_)
 
     assert state.leases.keys() == live, "leases and index differ"
-    assert {place: set(records) for place, records in state.records.items()} == by_place
-    assert {place: set(beats) for place, beats in state.beats.items()} == by_place
-    assert state.services == by_place.keys(), "the set of services and the places with records differ"
+    assert {service: set(records) for service, records in state.records.items()} == by_service
+    assert {service: set(beats) for service, beats in state.beats.items()} == by_service
+    assert state.services == by_service.keys(), "the set of services and the services with records differ"
     assert state.names == {entry.name: id_ for id_, entry in state.index.items() if entry.name}
     assert not live & state.gone.keys(), "an id is both live and gone"
     for id_, entry in state.index.items():
-        record, beat = state.records[entry.place][id_], state.beats[entry.place][id_]
-        assert rules.place_of(record.type, record.group) == entry.place
+        record, beat = state.records[entry.service][id_], state.beats[entry.service][id_]
+        assert rules.service_of(record.type, record.group) == entry.service
         assert rules.name_of(record.type, record.server_id) == entry.name
         assert (beat.life, record.capacity) == (entry.life, entry.capacity)
         assert state.ages[id_] == -1, "the history of a live instance expires"
@@ -277,34 +274,36 @@ def _feed_is_whole(feed: list[Entry]) -> None:
         if event != "changed":
             assert times == 1, f"{event} of {who} was told {times} times"
         assert ("added", *who) in lives, f"{event} of {who}, which was never added"
+    _states_follow_the_table(feed)
 
 
-def _pairs(flat: list[bytes]) -> list[tuple[str, str]]:
-    return [(name.decode(), value.decode()) for name, value in zip(flat[::2], flat[1::2], strict=True)]
+def _states_follow_the_table(feed: list[Entry]) -> None:
+    """Every life goes through the states as the table allows; an override has a word of its own."""
+    last: dict[tuple[str, str], Status] = {}
+    for entry in feed:
+        who, status = (entry.fields["id"], entry.fields["life"]), entry.fields["status"]
+        if status not in rules.STATES:
+            continue
+        before, now = last.get(who), cast(Status, status)
+        assert before is None or now == before or now in rules.TRANSITIONS[before], f"{who}: {before} → {now}"
+        last[who] = now
 
 
 def _indexed(packed: str) -> Indexed:
-    place, life, _, name, ttl_ms, capacity = packed.split("\t")
-    return Indexed(place, int(life), name, int(ttl_ms), int(capacity))
+    service, life, _, name, ttl_ms, capacity = packed.split("\t")
+    return Indexed(service, int(life), name, int(ttl_ms), int(capacity))
 
 
-async def _found(store: Store, part: str) -> dict[str, bytes]:
-    """What follows the prefix → the whole key."""
-    prefix = discovery_keys(store.keys)[part]
-    found = await store.call("KEYS", prefix + b"*", key=prefix)
-    return {key.removeprefix(prefix).decode(): key for key in found}
-
-
-async def _hashes(store: Store, part: str, kind: type[Any]) -> dict[str, dict[str, Any]]:
-    found = await _found(store, part)
+async def _hashes(store: Store, part: str, read: Callable[[str], Any]) -> dict[str, dict[str, Any]]:
+    found = await keys_below(store, discovery_keys(store.keys)[part])
     flat = await asyncio.gather(*(store.call("HGETALL", key, key=key) for key in found.values()))
     return {
-        place: {id_: msgspec.json.decode(value, type=kind) for id_, value in _pairs(pairs)}
-        for place, pairs in zip(found, flat, strict=True)
+        service: {id_: read(value) for id_, value in pairs(fields).items()}
+        for service, fields in zip(found, flat, strict=True)
     }
 
 
 async def _history_ages(store: Store) -> dict[str, int]:
-    found = await _found(store, "history")
+    found = await keys_below(store, discovery_keys(store.keys)["history"])
     ages = await asyncio.gather(*(store.call("TTL", key, key=key) for key in found.values()))
     return dict(zip(found, ages, strict=True))

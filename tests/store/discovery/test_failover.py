@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
+from unittest.mock import patch
 
 from roost.api.discovery import RegisterInput
 from roost.app import Platform, open_platform
-from roost.discovery.failover import ServerLife
+from roost.discovery.failover import Failover, ServerLife
 from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.store.store import Store
-from roost.testing import RunningServer
-from tests.waiting import eventually
+from roost.testing import RunningServer, eventually
 
 
 class Book:
@@ -38,8 +38,9 @@ class Book:
 @contextlib.asynccontextmanager
 async def platform_with(book: Book, url: str, folder: Path) -> AsyncIterator[Platform]:
     settings = Settings(data=folder, api_token="a-token-for-the-tests", store=url)
-    async with open_platform(settings, roles=("gateway",)) as platform:
-        platform.failover._holders = (book,)  # its loops have not begun to run yet
+    async with contextlib.AsyncExitStack() as stack:
+        with patch("roost.app.Failover", lambda discovery, _, loops: Failover(discovery, (book,), loops)):
+            platform = await stack.enter_async_context(open_platform(settings, roles=("gateway",)))
         yield platform
 
 

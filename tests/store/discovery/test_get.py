@@ -51,5 +51,5 @@ async def test_nobody_knows_who_was_never_there(fleet: Fleet) -> None:
 async def test_an_instance_whose_record_is_lost_is_unknown(fleet: Fleet) -> None:
     """Damage by hand, until the repair ends it."""
     await fleet.add("a")
-    await fleet.damage("HDEL", "records", "a", place="game:eu")
+    await fleet.damage("HDEL", "records", "a", service="game:eu")
     assert await fleet.scripts.get(id="a") == Unknown()

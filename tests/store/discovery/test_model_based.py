@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
-from roost.api.discovery import Order
+from roost.api.discovery import Override
 from roost.core.lease import MAX_STEP_MS
 from roost.discovery import scripts as answers
 from roost.discovery.model import encode, instances_of
+from roost.discovery.reaper import BUDGET_PERCENT, BUDGET_WINDOW_MS
 from roost.discovery.service import CHECKER_TTL_MS
-from roost.store.store import Store
-from roost.store.url import parse_store_url
 from roost.testing import RunningServer
 from tests.store.discovery.fleet import (
-    BUDGET_PERCENT,
-    BUDGET_WINDOW_MS,
     SECOND,
     T0,
     Fleet,
     Indexed,
     invariants,
 )
-
-T = TypeVar("T")
+from tests.store.examples import StoreMachine, run_machine
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
 WHICH_LIFE = st.sampled_from(["none", "present", "present", "former", "later"])
@@ -48,7 +39,7 @@ STEPS_US = st.sampled_from([0, 1_500, SECOND, SECOND, SECOND, 5 * SECOND, 3600 *
 class Living:
     """What the model knows of a live instance."""
 
-    place: str
+    service: str
     name: str
     capacity: int
     ttl_ms: int
@@ -75,7 +66,7 @@ class Model:
         self.now = T0
         self.clock_ms = 0
         self.window: tuple[int, int] | None = None
-        self.looked_us = T0
+        self.last_advance_us = T0
         self.last_life = 0
         self.live: dict[str, Living] = {}
         self.gone: dict[str, tuple[str, int]] = {}
@@ -102,7 +93,11 @@ class Model:
             if fresh.name and other.name == fresh.name and other_id != id_:
                 ends = other.due + (0 if other.silent else other.ttl_ms / 2)
                 return answers.Taken(other_id, max(0, -int(-(ends - self.clock_ms) // 1)))
-        if known and (known.place, known.name, known.capacity) != (fresh.place, fresh.name, fresh.capacity):
+        if known and (known.service, known.name, known.capacity) != (
+            fresh.service,
+            fresh.name,
+            fresh.capacity,
+        ):
             self.tell("removed", id_, "terminated")
         fresh.life = self.last_life = max(self.now, self.last_life + 1)
         fresh.due = self.clock_ms + fresh.ttl_ms / 2
@@ -161,20 +156,20 @@ class Model:
         self.end(id_, cause)
         return answers.Left()
 
-    def bury(self, id_: str, life: int) -> Any:
+    def end_silent(self, id_: str, life: int) -> Any:
         known = self.live.get(id_)
         if known is None or known.life != life or not known.silent:
             return answers.Alive()
         self.end(id_, "no-response")
-        return answers.Buried()
+        return answers.Ended()
 
     def sweep(self, found: answers.Swept) -> None:
         """Time, suspicion and the number of deaths are the model's; who of the many dies is the script's."""
-        step_ms = (self.now - self.looked_us) // 1000
+        step_ms = (self.now - self.last_advance_us) // 1000
         if 0 <= step_ms <= MAX_STEP_MS:
-            self.looked_us += step_ms * 1000
+            self.last_advance_us += step_ms * 1000
         else:
-            self.looked_us = self.now
+            self.last_advance_us = self.now
         self.clock_ms += max(0, min(step_ms, MAX_STEP_MS))
         due = sorted(
             (known.due, id_.encode(), id_) for id_, known in self.live.items() if known.due <= self.clock_ms
@@ -227,24 +222,14 @@ class Model:
         return lives[-1] + (which == "later")
 
 
-class Discovered(RuleBasedStateMachine):
+class Discovered(StoreMachine):
     def __init__(self, server: RunningServer) -> None:
-        super().__init__()
-        server.command_reply("FLUSHALL")
-        self.runner = asyncio.Runner()
-        self.store = self.do(Store.open(parse_store_url(server.url)))
+        super().__init__(server)
         self.fleet = Fleet(self.store)
         self.model = Model()
         self.nonces = 0
         self.last: tuple[str, dict[str, Any]] | None = None
         self.model.sweep(self.do(self.fleet.sweep()))
-
-    def do(self, what: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(what)
-
-    def teardown(self) -> None:
-        self.do(self.store.close())
-        self.runner.close()
 
     @rule(
         id_=IDS,
@@ -341,10 +326,10 @@ class Discovered(RuleBasedStateMachine):
         assert answer == expected
 
     @rule(id_=IDS, which=WHICH_LIFE)
-    def bury(self, id_: str, which: str) -> None:
+    def end_silent(self, id_: str, which: str) -> None:
         life = self.model.which(id_, which) or 1
-        expected = self.model.bury(id_, life)
-        assert self.do(self.fleet.bury(id_, life)) == expected
+        expected = self.model.end_silent(id_, life)
+        assert self.do(self.fleet.end_silent(id_, life)) == expected
 
     @rule(
         checker=st.sampled_from(["x", "y", "z"]),
@@ -366,14 +351,14 @@ class Discovered(RuleBasedStateMachine):
     def order(self, id_: str, drain: bool) -> None:
         known = self.model.live.get(id_)
         word = "drain" if drain else "lifted"
-        answer = self.do(self.fleet.override(id_, encode(Order(drain=True)) if drain else b"", word))
+        answer = self.do(self.fleet.override(id_, encode(Override(drain=True)) if drain else b"", word))
         if known is None:
             assert answer == answers.Unknown()
             return
         name = known.name or id_
         (self.model.drained.add if drain else self.model.drained.discard)(name)
         self.model.tell("changed", id_, word)
-        assert answer == answers.Ordered(name)
+        assert answer == answers.Overridden(name)
 
     @rule(step_us=STEPS_US, sweeps=st.integers(1, 4))
     def time_passes(self, step_us: int, sweeps: int) -> None:
@@ -390,7 +375,7 @@ class Discovered(RuleBasedStateMachine):
         model = self.model
         state = await invariants(self.store)
         assert state.index == {
-            id_: Indexed(known.place, known.life, known.name, known.ttl_ms, known.capacity)
+            id_: Indexed(known.service, known.life, known.name, known.ttl_ms, known.capacity)
             for id_, known in model.live.items()
         }
         assert state.leases == {id_: known.due for id_, known in model.live.items()}
@@ -409,13 +394,13 @@ class Discovered(RuleBasedStateMachine):
                 i.status,
                 i.unhealthy,
                 i.load,
-                i.order is not None,
+                i.override is not None,
             )
             for i in instances_of(snapshot)
         }
         assert seen == {
             id_: (
-                known.place,
+                known.service,
                 known.life,
                 known.seen,
                 known.unhealthy,
@@ -427,17 +412,4 @@ class Discovered(RuleBasedStateMachine):
 
 
 def test_whatever_happens_in_whatever_order_the_store_is_as_the_model_says(server: RunningServer) -> None:
-    class OnThisServer(Discovered):
-        def __init__(self) -> None:
-            super().__init__(server)
-
-    run_state_machine_as_test(
-        OnThisServer,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=40,
-            deadline=None,
-            phases=[Phase.reuse, Phase.generate],  # to shrink a failure takes minutes
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Discovered, server)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from roost.api.discovery import Order
+from roost.api.discovery import Override
 from roost.discovery.model import encode, instances_of
-from roost.discovery.scripts import Drain, Ok, Ordered, Unknown
+from roost.discovery.scripts import Drain, Ok, Overridden, Unknown
 from tests.store.discovery.fleet import Fleet, invariants
 
-DRAIN = encode(Order(drain=True))
+DRAIN = encode(Override(drain=True))
 
 
-async def orders(fleet: Fleet) -> dict[str, Order | None]:
-    return {i.instance_id: i.order for i in instances_of(await fleet.snapshot())}
+async def orders(fleet: Fleet) -> dict[str, Override | None]:
+    return {i.instance_id: i.override for i in instances_of(await fleet.snapshot())}
 
 
 async def test_an_order_is_kept_under_the_server_id(any_fleet: Fleet) -> None:
     await any_fleet.add("a", server_id="501")
-    assert await any_fleet.override("a", DRAIN, "drain") == Ordered("game:501")
-    assert await orders(any_fleet) == {"a": Order(drain=True)}
+    assert await any_fleet.override("a", DRAIN, "drain") == Overridden("game:501")
+    assert await orders(any_fleet) == {"a": Override(drain=True)}
     assert await any_fleet.told() == [("added", "a", "ready"), ("changed", "a", "drain")]
-    assert (await any_fleet.feed())[-1].fields["order"] == DRAIN.decode()
+    assert (await any_fleet.feed())[-1].fields["override"] == DRAIN.decode()
     assert await any_fleet.history("a") == [("added", "ready"), ("override", "drain")]
     await invariants(any_fleet.store)
 
 
 async def test_without_a_server_id_it_is_kept_under_the_id(fleet: Fleet) -> None:
     await fleet.add("a")
-    assert await fleet.override("a", DRAIN) == Ordered("a")
-    assert await orders(fleet) == {"a": Order(drain=True)}
+    assert await fleet.override("a", DRAIN) == Overridden("a")
+    assert await orders(fleet) == {"a": Override(drain=True)}
 
 
 async def test_it_survives_a_new_registration_under_the_same_server_id(fleet: Fleet) -> None:
@@ -37,8 +37,8 @@ async def test_it_survives_a_new_registration_under_the_same_server_id(fleet: Fl
     await fleet.add("b", server_id="501")
 
     assert await fleet.beat("b") == Drain()
-    assert await orders(fleet) == {"b": Order(drain=True)}
-    assert (await fleet.feed())[-1].fields["order"] == DRAIN.decode()
+    assert await orders(fleet) == {"b": Override(drain=True)}
+    assert (await fleet.feed())[-1].fields["override"] == DRAIN.decode()
 
 
 async def test_it_survives_death_and_return_of_an_instance_without_a_server_id(fleet: Fleet) -> None:
@@ -54,13 +54,13 @@ async def test_it_does_not_touch_the_same_server_id_of_another_type(fleet: Fleet
     await fleet.add("b", server_id="501", type="gate")
     await fleet.override("a", DRAIN)
     assert await fleet.beat("b") == Ok()
-    assert await orders(fleet) == {"a": Order(drain=True), "b": None}
+    assert await orders(fleet) == {"a": Override(drain=True), "b": None}
 
 
 async def test_an_empty_order_lifts_it(fleet: Fleet) -> None:
     await fleet.add("a")
     await fleet.override("a", DRAIN)
-    assert await fleet.override("a", b"", "lifted") == Ordered("a")
+    assert await fleet.override("a", b"", "lifted") == Overridden("a")
     assert await orders(fleet) == {"a": None}
     assert await fleet.beat("a") == Ok()
 
@@ -68,8 +68,8 @@ async def test_an_empty_order_lifts_it(fleet: Fleet) -> None:
 async def test_a_new_order_takes_the_place_of_the_old(fleet: Fleet) -> None:
     await fleet.add("a")
     await fleet.override("a", DRAIN)
-    await fleet.override("a", encode(Order(weight=5)))
-    assert await orders(fleet) == {"a": Order(weight=5)}
+    await fleet.override("a", encode(Override(weight=5)))
+    assert await orders(fleet) == {"a": Override(weight=5)}
 
 
 async def test_nobody_can_order_what_nobody_knows(fleet: Fleet) -> None:

@@ -9,15 +9,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from roost.api.discovery import Beat, HealthCheck, Instance, Probe, RegisterInput, Status
+from roost.discovery import probes as probes_module
 from roost.discovery import reaper as reaper_module
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
 from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
-from roost.testing import RunningServer, free_port
+from roost.testing import RunningServer, eventually, free_port
 from tests.store.discovery.fleet import invariants
-from tests.waiting import eventually
+from tests.store.replies import replies
 
 
 @pytest.fixture
@@ -49,7 +50,15 @@ async def status(discovery: Discovery, id_: str = "a") -> Status | str:
 
 
 async def probes_ended(reaper: Reaper) -> None:
-    await eventually(lambda: not reaper._probes, "the probes to end")
+    await eventually(lambda: not reaper.probing, "the probes to end")
+
+
+def next_probes_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much later as suspects are probed again; no answer is remembered that long."""
+    loop = asyncio.get_running_loop()
+    true_time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: true_time() + 2 * reaper_module.PROBE_INTERVAL_S)
+    monkeypatch.setattr(probes_module, "CACHE_S", 0.0)
 
 
 @contextlib.asynccontextmanager
@@ -112,7 +121,7 @@ async def test_a_suspect_without_a_health_check_waits_for_its_lease(
     assert await status(discovery) == "suspect"
 
 
-async def test_where_special_addresses_are_not_probed_nobody_is_buried(
+async def test_where_special_addresses_are_not_probed_nobody_is_ended(
     discovery: Discovery, store: Store
 ) -> None:
     reaper = Reaper(discovery, Prober(allow_local=False))
@@ -124,17 +133,17 @@ async def test_where_special_addresses_are_not_probed_nobody_is_buried(
     assert await status(discovery) == "suspect"
 
 
-async def test_who_beats_while_it_is_probed_is_not_buried(
+async def test_who_beats_while_it_is_probed_is_not_ended(
     discovery: Discovery, store: Store, reaper: Reaper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life = await register(discovery, free_port())
-    ask = reaper._prober.probe
+    ask = Prober.probe
 
-    async def beaten_meanwhile(instance: Instance) -> Probe | None:
+    async def beaten_meanwhile(prober: Prober, instance: Instance) -> Probe | None:
         await discovery.heartbeat("a", Beat(life=life))
-        return await ask(instance)
+        return await ask(prober, instance)
 
-    monkeypatch.setattr(reaper._prober, "probe", beaten_meanwhile)
+    monkeypatch.setattr(Prober, "probe", beaten_meanwhile)
     await lease_time_passes(store, 15)
     await reaper.step()
     await probes_ended(reaper)
@@ -150,7 +159,6 @@ async def test_a_suspect_is_asked_again_after_a_while_and_not_before(
 
     async def counted(prober: Prober, instance: Instance) -> Probe | None:
         asked.append("a")
-        prober._recent.clear()
         return await ask(prober, instance)
 
     monkeypatch.setattr(Prober, "probe", counted)
@@ -161,7 +169,7 @@ async def test_a_suspect_is_asked_again_after_a_while_and_not_before(
             await reaper.step()
             await probes_ended(reaper)
         assert asked == ["a"]
-    reaper._suspects["a"] = 0.0  # five seconds later, and now nobody listens
+    next_probes_are_due(monkeypatch)  # and now nobody listens
     await reaper.step()
     await probes_ended(reaper)
     assert asked == ["a", "a"]
@@ -169,7 +177,7 @@ async def test_a_suspect_is_asked_again_after_a_while_and_not_before(
 
 
 async def test_who_was_held_beyond_the_budget_is_asked_too(
-    discovery: Discovery, store: Store, reaper: Reaper
+    discovery: Discovery, store: Store, reaper: Reaper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budget holds back what only silence says, not what a probe confirms."""
     async with listening() as port:
@@ -178,8 +186,7 @@ async def test_who_was_held_beyond_the_budget_is_asked_too(
         await lease_time_passes(store, 15)
         assert len((await reaper.step()).suspected) == 10
         await probes_ended(reaper)
-    reaper._suspects.clear()
-    reaper._prober._recent.clear()
+    next_probes_are_due(monkeypatch)
     await lease_time_passes(store, 15)
 
     swept = await reaper.step()
@@ -199,7 +206,7 @@ async def test_many_suspects_are_all_judged_and_none_is_remembered(
     await reaper.step()
     await probes_ended(reaper)
     assert (await invariants(store)).index == {}
-    assert reaper._suspects == {}
+    assert reaper.suspects == 0
 
 
 async def test_two_reapers_tell_each_death_once(discovery: Discovery, store: Store, reaper: Reaper) -> None:
@@ -238,19 +245,19 @@ async def test_damaged_data_is_mended_and_said(
 
 
 async def test_the_loop_sweeps_repairs_and_outlives_a_store_that_is_away(
-    discovery: Discovery, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    discovery: Discovery, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reaper_module, "SWEEP_INTERVAL_S", 0.01)
     monkeypatch.setattr(reaper_module, "REPAIR_INTERVAL_S", 0.01)
-    sweeps = discovery.scripts.sweep._script.stats.words
-    repairs = discovery.scripts.repair._script.stats.words
     reaper = Reaper(discovery, Prober(allow_local=True))
     loop = asyncio.create_task(reaper.run())
-    await eventually(lambda: sweeps["SWEPT"] >= 3 and repairs["REPAIRED"] >= 2, "sweeps and repairs")
+    await eventually(
+        lambda: replies(store, "SWEPT") >= 3 and replies(store, "REPAIRED") >= 2, "sweeps and repairs"
+    )
 
     server.command_reply("CLIENT", "KILL", "TYPE", "normal")
-    before = sweeps["SWEPT"]
-    await eventually(lambda: sweeps["SWEPT"] >= before + 3, "sweeps after the loss of the connection")
+    before = replies(store, "SWEPT")
+    await eventually(lambda: replies(store, "SWEPT") >= before + 3, "sweeps after the loss of the connection")
 
     loop.cancel()
     with pytest.raises(asyncio.CancelledError):

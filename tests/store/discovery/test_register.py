@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from roost.discovery.model import beat_of
 from roost.discovery.scripts import Fenced, Registered, Removed, Taken, Unknown
 from tests.store.discovery.fleet import SECOND, T0, Fleet, invariants
 
@@ -18,7 +19,7 @@ async def test_a_registered_instance_is_in_every_index(any_fleet: Fleet) -> None
     assert state.names == {"game:501": "a"}
     assert state.services == {"game:eu"}
     beat = state.beats["game:eu"]["a"]
-    assert (beat.status, beat.load, beat.suspect, beat.performance) == ("ready", 7, 0, {"fps": 60})
+    assert (beat.status, beat.load, beat.suspect, beat.performance) == ("ready", 7, False, {"fps": 60})
     assert beat.beat_ms == T0 // 1000
     assert await any_fleet.told() == [("added", "a", "ready")]
 
@@ -26,10 +27,10 @@ async def test_a_registered_instance_is_in_every_index(any_fleet: Fleet) -> None
 async def test_the_feed_entry_carries_record_and_beat(fleet: Fleet) -> None:
     life = await fleet.add("a", server_id="501")
     fields = (await fleet.feed())[0].fields
-    assert (fields["place"], fields["life"], fields["serverId"]) == ("game:eu", str(life), "501")
+    assert (fields["service"], fields["life"], fields["serverId"]) == ("game:eu", str(life), "501")
     assert '"serverId":"501"' in fields["record"]
-    assert f'"life":{life}' in fields["beat"]
-    assert fields["order"] == ""
+    assert beat_of(fields["beat"]).life == life
+    assert fields["override"] == ""
 
 
 async def test_without_a_server_id_the_id_stands_for_it(fleet: Fleet) -> None:
@@ -164,7 +165,7 @@ async def test_g1_who_watches_the_old_place_is_told_that_it_left(fleet: Fleet) -
     first = await fleet.add("a", group="eu")
     await fleet.add("a", group="us")
 
-    told = [(e.fields["event"], e.fields["place"]) for e in await fleet.feed()]
+    told = [(e.fields["event"], e.fields["service"]) for e in await fleet.feed()]
     assert told == [("added", "game:eu"), ("removed", "game:eu"), ("added", "game:us")]
     left = (await fleet.feed())[1].fields
     assert (left["life"], left["record"]) == (str(first), "")
@@ -202,7 +203,7 @@ async def test_a_new_registration_ends_suspicion(fleet: Fleet) -> None:
     await fleet.add("a")
     await fleet.pass_time(20)
     await fleet.add("a")
-    assert (await fleet.kept_beat("a")).suspect == 0
+    assert not (await fleet.kept_beat("a")).suspect
 
 
 # -- coming back by oneself

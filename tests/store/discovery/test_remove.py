@@ -66,10 +66,10 @@ async def test_a_late_stop_of_an_earlier_life_does_not_remove_the_later_one(flee
 
 async def test_an_instance_is_removed_only_from_the_place_where_it_is(fleet: Fleet) -> None:
     await fleet.add("a")
-    assert await fleet.remove("a", place="game:us") == Unknown()
-    assert await fleet.remove("a", place="gate:eu") == Unknown()
+    assert await fleet.remove("a", service="game:us") == Unknown()
+    assert await fleet.remove("a", service="gate:eu") == Unknown()
     assert (await invariants(fleet.store)).index.keys() == {"a"}
-    assert await fleet.remove("a", place="game:eu") == Left()
+    assert await fleet.remove("a", service="game:eu") == Left()
 
 
 async def test_a_suspect_can_be_removed(fleet: Fleet) -> None:
@@ -85,4 +85,4 @@ async def test_the_operators_order_outlives_the_instance(fleet: Fleet) -> None:
     await fleet.add("a", server_id="501")
     await fleet.override("a", b'{"drain":true}')
     await fleet.remove("a")
-    assert (await fleet.feed())[-1].fields["order"] == '{"drain":true}'
+    assert (await fleet.feed())[-1].fields["override"] == '{"drain":true}'

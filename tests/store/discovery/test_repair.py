@@ -1,4 +1,4 @@
-"""repair.lua, repair_place.lua and forget.lua: what a person or a partial restore has damaged."""
+"""repair.lua, repair_service.lua and forget.lua: what a person or a partial restore has damaged."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.store.discovery.fleet import SECOND, Fleet, invariants, read_state
 
 HOUR_MS = 3_600_000
 RECORD = '{"type":"game","group":"eu","serverId":""}'
-BEAT = '{"suspect":0,"status":"ready","load":0,"told":0,"beatMs":1,"life":1,"performance":{}}'
+BEAT = '[false,false,"ready",0,0,1,1,{}]'
 
 
 class Damage(NamedTuple):
     command: str
     part: str
     args: tuple[str | int, ...]
-    place: str = ""
+    service: str = ""
 
 
 async def repair(fleet: Fleet, count: int = 200) -> int:
@@ -29,9 +29,11 @@ async def repair(fleet: Fleet, count: int = 200) -> int:
         mended, cursor = mended + part.mended, part.cursor
         if cursor == "0":
             break
-    for place in (await read_state(fleet.store)).services:
+    for service in (await read_state(fleet.store)).services:
         while True:
-            part = await fleet.scripts.repair_place(place=place, cursor=cursor, count=count, now=fleet.now)
+            part = await fleet.scripts.repair_service(
+                service=service, cursor=cursor, count=count, now=fleet.now
+            )
             mended, cursor = mended + part.mended, part.cursor
             if cursor == "0":
                 break
@@ -54,7 +56,7 @@ async def test_a_healthy_store_needs_no_mending(any_fleet: Fleet) -> None:
 
 async def test_an_empty_store_needs_no_mending(fleet: Fleet) -> None:
     assert await fleet.scripts.repair(cursor="0", count=10, now=fleet.now) == Repaired("0", 0)
-    assert await fleet.scripts.repair_place(place="game:eu", cursor="0", count=10) == Repaired("0", 0)
+    assert await fleet.scripts.repair_service(service="game:eu", cursor="0", count=10) == Repaired("0", 0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ async def test_a_lost_index_is_made_again_from_the_others(fleet: Fleet, damage: 
     await add_some(fleet)
     before = await invariants(fleet.store)
 
-    await fleet.damage(damage.command, damage.part, *damage.args, place=damage.place)
+    await fleet.damage(damage.command, damage.part, *damage.args, service=damage.service)
 
     assert await repair(fleet) >= 1
     assert await invariants(fleet.store) == before
@@ -97,7 +99,7 @@ async def test_who_lost_a_part_of_itself_ends_and_may_come_back(fleet: Fleet, da
     await add_some(fleet)
     lives = {id_: entry.life for id_, entry in (await invariants(fleet.store)).index.items()}
 
-    await fleet.damage(damage.command, damage.part, *damage.args, place=damage.place)
+    await fleet.damage(damage.command, damage.part, *damage.args, service=damage.service)
 
     assert await repair(fleet) >= 1
     state = await invariants(fleet.store)
@@ -121,8 +123,8 @@ async def test_a_mended_lease_begins_anew(fleet: Fleet) -> None:
 
 async def test_a_record_that_no_index_knows_is_dropped(fleet: Fleet) -> None:
     await fleet.add("a")
-    await fleet.damage("HSET", "records", "ghost", RECORD, place="game:eu")
-    await fleet.damage("HSET", "beats", "ghost", BEAT, place="game:eu")
+    await fleet.damage("HSET", "records", "ghost", RECORD, service="game:eu")
+    await fleet.damage("HSET", "beats", "ghost", BEAT, service="game:eu")
 
     assert await repair(fleet) == 1
 
@@ -135,12 +137,12 @@ async def test_a_record_that_no_index_knows_is_dropped(fleet: Fleet) -> None:
 async def test_a_second_record_of_one_that_lives_elsewhere_is_dropped_in_silence(fleet: Fleet) -> None:
     await fleet.add("a", group="us")
     await fleet.add("b", group="eu")
-    await fleet.damage("HSET", "records", "a", RECORD, place="game:eu")
+    await fleet.damage("HSET", "records", "a", RECORD, service="game:eu")
     before = len(await fleet.feed())
 
     assert await repair(fleet) == 1
 
-    assert (await invariants(fleet.store)).index["a"].place == "game:us"
+    assert (await invariants(fleet.store)).index["a"].service == "game:us"
     assert len(await fleet.feed()) == before
 
 
@@ -148,7 +150,7 @@ async def test_g4_a_restored_record_of_a_removed_instance_does_not_let_it_back_i
     life = await fleet.add("a")
     await fleet.add("b")
     await fleet.remove("a", cause="removed")
-    await fleet.damage("HSET", "records", "a", RECORD, place="game:eu")
+    await fleet.damage("HSET", "records", "a", RECORD, service="game:eu")
 
     assert await repair(fleet) == 1
 

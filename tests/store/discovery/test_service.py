@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost.api.discovery import Beat, BeatReply, Change, Order, Registered, RegisterInput
+from roost.api.discovery import Beat, BeatReply, Change, Override, Registered, RegisterInput
 from roost.core.errors import (
     FencedInstance,
     InvalidId,
@@ -23,10 +23,9 @@ from roost.core.events import Mark
 from roost.discovery.service import Discovery
 from roost.store import scopes
 from roost.store.store import Store
-from roost.testing import RunningServer
+from roost.testing import RunningServer, eventually
 from tests.store.discovery.fleet import invariants
 from tests.store.test_feed import xrange_calls
-from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -108,7 +107,7 @@ async def test_what_was_registered_is_discovered(discovery: Discovery) -> None:
     assert (instance.instance_id, instance.load, instance.performance) == ("a", 4, {"fps": 60})
     assert Mark(listed.revision, int(listed.revision_at)) == await discovery.feed.head()
     assert [i.instance_id for i in (await discovery.discover(labels=["map=desert"])).instances] == ["a"]
-    assert await discovery.places() == ["game:eu", "game:us"]
+    assert await discovery.services() == ["game:eu", "game:us"]
 
 
 async def test_a_registration_that_does_not_fit_reaches_no_store(discovery: Discovery, store: Store) -> None:
@@ -119,7 +118,7 @@ async def test_a_registration_that_does_not_fit_reaches_no_store(discovery: Disc
 
 async def test_refusals_are_errors_that_say_why(discovery: Discovery) -> None:
     first = await discovery.register(given("a", server_id="501"))
-    with pytest.raises(ServerIdTaken, match="serverId 501 is borne by a, for 30000 ms more"):
+    with pytest.raises(ServerIdTaken, match="serverId 501 is held by a, for 30000 ms more"):
         await discovery.register(given("b", server_id="501"))
     second = await discovery.register(given("a", server_id="501"))
     with pytest.raises(FencedInstance, match=f"lives as life {second.life}"):
@@ -141,15 +140,15 @@ async def test_nobody_is_unknown_to_every_verb(discovery: Discovery) -> None:
     with pytest.raises(UnknownInstance):
         await discovery.get("a")
     with pytest.raises(UnknownInstance):
-        await discovery.override("a", Order(drain=True))
+        await discovery.override("a", Override(drain=True))
     with pytest.raises(UnknownInstance, match="in game:us"):
         await discovery.remove("a", "game", "us")
 
 
 @pytest.mark.parametrize("life", ["x", "-1", "1.5", "1e9", "９", "1" * 17, " "])
-async def test_a_life_that_was_never_given_out_is_unknown(discovery: Discovery, life: str) -> None:
+async def test_a_life_that_register_never_returned_is_unknown(discovery: Discovery, life: str) -> None:
     await discovery.register(given())
-    with pytest.raises(UnknownInstance, match="was never given out"):
+    with pytest.raises(UnknownInstance, match="must be the number that register returned"):
         await discovery.heartbeat("a", Beat(life=life))
 
 
@@ -188,10 +187,10 @@ async def test_a_beat_is_answered_and_kept_within_bounds(discovery: Discovery) -
 
 async def test_an_instance_is_told_living_and_gone(discovery: Discovery) -> None:
     await discovery.register(given())
-    await discovery.override("a", Order(drain=True))
+    await discovery.override("a", Override(drain=True))
     detail = await discovery.get("a")
     assert detail.instance is not None
-    assert (detail.status, detail.instance.order) == ("ready", Order(drain=True))
+    assert (detail.status, detail.instance.override) == ("ready", Override(drain=True))
     await discovery.remove("a", cause="removed")
     detail = await discovery.get("a")
     assert (detail.instance, detail.status) == (None, "terminated")
@@ -203,29 +202,29 @@ async def test_an_instance_is_told_living_and_gone(discovery: Discovery) -> None
 
 
 @pytest.mark.parametrize(
-    ("order", "word"),
+    ("override", "word"),
     [
-        (Order(drain=True), "drain"),
-        (Order(out_of_service=True), "out-of-service"),
-        (Order(weight=7), "weight 7"),
-        (Order(weight=0), "weight 0"),
-        (Order(), "lifted"),
+        (Override(drain=True), "drain"),
+        (Override(out_of_service=True), "out-of-service"),
+        (Override(weight=7), "weight 7"),
+        (Override(weight=0), "weight 0"),
+        (Override(), "lifted"),
         (None, "lifted"),
     ],
 )
-async def test_an_order_is_told_in_a_word(discovery: Discovery, order: Order | None, word: str) -> None:
+async def test_an_order_is_told_in_a_word(discovery: Discovery, override: Override | None, word: str) -> None:
     await discovery.register(given())
-    await discovery.override("a", Order(drain=True))
-    await discovery.override("a", order)
+    await discovery.override("a", Override(drain=True))
+    await discovery.override("a", override)
     detail = await discovery.get("a")
     assert detail.history[-1].status == word
     assert detail.instance is not None
-    assert detail.instance.order == (order if word != "lifted" else None)
+    assert detail.instance.override == (override if word != "lifted" else None)
 
 
 async def test_an_ordered_drain_is_answered_to_the_beat(discovery: Discovery) -> None:
     await discovery.register(given())
-    await discovery.override("a", Order(drain=True))
+    await discovery.override("a", Override(drain=True))
     assert await discovery.heartbeat("a", Beat()) == BeatReply("DRAIN")
 
 
@@ -243,7 +242,7 @@ async def test_g1_a_watcher_gets_a_snapshot_and_then_every_change_in_order(disco
         life = (await discovery.register(given("b", status="initializing"))).life
         await discovery.heartbeat("b", Beat(status="ready"))
         await discovery.heartbeat("b", Beat(status="ready"))
-        await discovery.override("a", Order(drain=True))
+        await discovery.override("a", Override(drain=True))
         await discovery.remove("b")
 
         await watcher.has("snapshot", "added b", "changed b", "changed a", "removed b")
@@ -251,7 +250,7 @@ async def test_g1_a_watcher_gets_a_snapshot_and_then_every_change_in_order(disco
         added, changed, ordered, removed = watcher.seen[1:]
         assert (added.life, added.status, changed.status) == (life, "initializing", "ready")
         assert ordered.instance is not None
-        assert (ordered.instance.accepting, ordered.instance.order) == (False, Order(drain=True))
+        assert (ordered.instance.accepting, ordered.instance.override) == (False, Override(drain=True))
         assert (removed.instance, removed.status) == (None, "terminated")
 
 

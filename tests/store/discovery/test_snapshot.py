@@ -82,7 +82,7 @@ async def test_a_snapshot_carries_the_orders(fleet: Fleet) -> None:
     await fleet.add("a", server_id="501")
     await fleet.override("a", b'{"drain":true}')
     found = await fleet.snapshot("game", "eu")
-    assert found.orders == [b"game:501", b'{"drain":true}']
+    assert found.overrides == [b"game:501", b'{"drain":true}']
     assert instances_of(found)[0].accepting is False
 
 

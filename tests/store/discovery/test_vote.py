@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, rule
 
 from roost.discovery.health import HealthChecker
 from roost.discovery.probes import Prober
@@ -16,12 +14,9 @@ from roost.discovery.scripts import Alive, Ok, Registered, Voted
 from roost.discovery.service import CHECKER_TTL_MS, Discovery
 from roost.store.keys.discovery import discovery_keys
 from roost.store.store import Store
-from roost.store.url import parse_store_url
-from roost.testing import RunningServer
+from roost.testing import RunningServer, eventually
 from tests.store.discovery.fleet import SECOND, Fleet, invariants
-from tests.waiting import eventually
-
-T = TypeVar("T")
+from tests.store.examples import StoreMachine, run_machine
 
 CHECKER_TTL_S = CHECKER_TTL_MS // 1000
 
@@ -35,8 +30,9 @@ async def told_of(fleet: Fleet, id_: str = "a") -> list[str]:
     return [status for _, id_told, status in await fleet.told() if id_told == id_]
 
 
-async def suspicion(fleet: Fleet, id_: str = "a") -> int:
-    return (await fleet.kept_beat(id_)).suspect
+async def suspicion(fleet: Fleet, id_: str = "a") -> set[str]:
+    beat = await fleet.kept_beat(id_)
+    return {name for name in ("silent", "unhealthy") if getattr(beat, name)}
 
 
 # -- the majority
@@ -47,7 +43,7 @@ async def test_one_checker_alone_decides(any_fleet: Fleet) -> None:
 
     assert await any_fleet.vote("x", ("a", life)) == Voted(1, ["a", "1"])
 
-    assert await suspicion(any_fleet) == 2
+    assert await suspicion(any_fleet) == {"unhealthy"}
     assert await told_of(any_fleet) == ["ready", "suspect"]
     assert await any_fleet.history("a") == [("added", "ready"), ("unhealthy", "suspect")]
     await invariants(any_fleet.store)
@@ -97,7 +93,7 @@ async def test_a_checkers_later_opinion_takes_the_place_of_its_earlier_one(fleet
     a, b = await fleet.add("a"), await fleet.add("b")
     await fleet.vote("x", ("a", a), ("b", b))
     assert await fleet.vote("x", ("b", b)) == Voted(1, ["b", "1"])
-    assert (await suspicion(fleet, "a"), await suspicion(fleet, "b")) == (0, 2)
+    assert (await suspicion(fleet, "a"), await suspicion(fleet, "b")) == (set(), {"unhealthy"})
 
 
 async def test_two_of_four_are_not_a_majority(fleet: Fleet) -> None:
@@ -168,7 +164,7 @@ async def test_a_checker_that_leaves_does_not_count_nor_do_its_votes(fleet: Flee
 
     assert await leave(fleet, "x") == Voted(1, ["b", "1"])
 
-    assert (await suspicion(fleet, "a"), await suspicion(fleet, "b")) == (0, 2)
+    assert (await suspicion(fleet, "a"), await suspicion(fleet, "b")) == (set(), {"unhealthy"})
     assert await told_of(fleet, "b") == ["ready", "suspect"]
 
 
@@ -178,7 +174,7 @@ async def test_the_last_one_that_leaves_changes_nothing(fleet: Fleet) -> None:
 
     assert await leave(fleet, "x") == Voted(0, [])
 
-    assert await suspicion(fleet) == 2
+    assert await suspicion(fleet) == {"unhealthy"}
     assert await told_of(fleet) == ["ready", "suspect"]
     assert await fleet.vote("y") == Voted(1, [])
     assert await told_of(fleet) == ["ready", "suspect", "ready"]
@@ -207,7 +203,7 @@ async def test_a_beat_keeps_the_lease_and_does_not_clear_what_the_checkers_found
     found = await fleet.pass_time(40, beating=["a"])
 
     assert (found.suspected, found.ended) == ([], [])
-    assert await suspicion(fleet) == 2
+    assert await suspicion(fleet) == {"unhealthy"}
     assert await told_of(fleet) == ["ready", "suspect"]
 
 
@@ -215,7 +211,7 @@ async def test_the_silent_and_unhealthy_is_told_once_and_ends_when_its_lease_end
     life = await fleet.add("a")
     await fleet.vote("x", ("a", life))
     assert (await fleet.pass_time(15)).suspected == ["a"]
-    assert await suspicion(fleet) == 3
+    assert await suspicion(fleet) == {"silent", "unhealthy"}
     assert (await fleet.pass_time(14)).ended == []
     assert (await fleet.pass_time(1)).ended == ["a"]
     assert await told_of(fleet) == ["ready", "suspect", "no-response"]
@@ -225,7 +221,7 @@ async def test_the_unhealthy_after_the_silent_is_told_once_too(fleet: Fleet) -> 
     life = await fleet.add("a")
     await fleet.pass_time(15)
     await fleet.vote("x", ("a", life))
-    assert await suspicion(fleet) == 3
+    assert await suspicion(fleet) == {"silent", "unhealthy"}
     assert await told_of(fleet) == ["ready", "suspect"]
     assert (await fleet.history("a"))[-1] == ("unhealthy", "suspect")
 
@@ -237,7 +233,7 @@ async def test_who_beats_again_stays_suspect_until_the_checkers_agree(fleet: Fle
     await fleet.pass_time(15)
 
     assert await fleet.beat("a") == Ok()
-    assert await suspicion(fleet) == 2
+    assert await suspicion(fleet) == {"unhealthy"}
     assert await told_of(fleet) == ["ready", "suspect"]
 
     await fleet.vote("x")
@@ -249,7 +245,7 @@ async def test_who_the_checkers_find_well_stays_suspect_until_it_beats(fleet: Fl
     await fleet.vote("x", ("a", life))
     await fleet.pass_time(15)
     await fleet.vote("x")
-    assert await suspicion(fleet) == 1
+    assert await suspicion(fleet) == {"silent"}
     assert await told_of(fleet) == ["ready", "suspect"]
     await fleet.beat("a")
     assert await told_of(fleet) == ["ready", "suspect", "ready"]
@@ -280,11 +276,11 @@ async def test_a_change_of_the_unhealthy_is_told_as_suspect(fleet: Fleet) -> Non
     assert (await told_of(fleet))[-1] == "draining"
 
 
-async def test_the_unhealthy_that_still_beats_is_not_buried(fleet: Fleet) -> None:
+async def test_the_unhealthy_that_still_beats_is_not_ended(fleet: Fleet) -> None:
     life = await fleet.add("a")
     await fleet.vote("x", ("a", life))
     await fleet.beat("a")
-    assert await fleet.bury("a", life) == Alive()
+    assert await fleet.end_silent("a", life) == Alive()
     assert (await invariants(fleet.store)).index.keys() == {"a"}
 
 
@@ -304,7 +300,7 @@ async def test_a_new_life_starts_well_and_can_fall_ill_in_its_turn(fleet: Fleet)
 
     later = await fleet.add("a")
 
-    assert await suspicion(fleet) == 0
+    assert await suspicion(fleet) == set()
     await fleet.vote("x", ("a", former))
     assert await told_of(fleet) == ["ready", "suspect", "ready"]
     await fleet.vote("x", ("a", later))
@@ -316,7 +312,7 @@ async def test_a_new_life_after_a_death_starts_well_also_where_nobody_voted_mean
     await fleet.vote("x", ("a", former))
     await fleet.die("a", former)
     later = await fleet.add("a")
-    assert await suspicion(fleet) == 0
+    assert await suspicion(fleet) == set()
     await fleet.vote("x", ("a", later))
     await fleet.vote("x")
     assert await told_of(fleet) == ["ready", "suspect", "no-response", "ready", "suspect", "ready"]
@@ -327,8 +323,8 @@ async def test_nothing_is_kept_of_who_ended(fleet: Fleet) -> None:
     await fleet.vote("x", ("a", life))
     await fleet.remove("a")
     await fleet.vote("x", ("a", life))
-    ill = discovery_keys(fleet.store.keys)["ill"]
-    assert await fleet.store.call("HGETALL", ill, key=ill) == []
+    unhealthy = discovery_keys(fleet.store.keys)["unhealthy"]
+    assert await fleet.store.call("HGETALL", unhealthy, key=unhealthy) == []
     assert (await invariants(fleet.store)).index == {}
 
 
@@ -351,14 +347,11 @@ IDS = ("a", "b", "c", "d")
 CHECKERS = ("c1", "c2", "c3", "c4", "c5")
 
 
-class Voting(RuleBasedStateMachine):
+class Voting(StoreMachine):
     """Who counts, what each said last, and what follows from it; the store must agree after every step."""
 
     def __init__(self, server: RunningServer) -> None:
-        super().__init__()
-        server.command_reply("FLUSHALL")
-        self.runner = asyncio.Runner()
-        self.store = self.do(Store.open(parse_store_url(server.url)))
+        super().__init__(server)
         self.fleet = Fleet(self.store)
         self.clock_ms = self.do(self.fleet.sweep()).clock_ms
         self.live: dict[str, int] = {}
@@ -367,13 +360,6 @@ class Voting(RuleBasedStateMachine):
         self.counts_until: dict[str, int] = {}
         self.opinions: dict[str, set[tuple[str, int]]] = {}
         self.unhealthy: set[tuple[str, int]] = set()
-
-    def do(self, what: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(what)
-
-    def teardown(self) -> None:
-        self.do(self.store.close())
-        self.runner.close()
 
     @rule(id_=st.sampled_from(IDS), ttl_s=st.sampled_from([6, 600]))
     def register(self, id_: str, ttl_s: int) -> None:
@@ -429,9 +415,9 @@ class Voting(RuleBasedStateMachine):
     @invariant()
     def the_majority_of_the_last_count_decides(self) -> None:
         state = self.do(invariants(self.store))
-        beats = {id_: beat for place in state.beats.values() for id_, beat in place.items()}
+        beats = {id_: beat for service in state.beats.values() for id_, beat in service.items()}
         assert {id_: beat.life for id_, beat in beats.items()} == self.live
-        found = {(id_, beat.life) for id_, beat in beats.items() if beat.suspect >= 2}
+        found = {(id_, beat.life) for id_, beat in beats.items() if beat.unhealthy}
         assert found == self.unhealthy & self.live.items()
 
     @invariant()
@@ -445,8 +431,7 @@ class Voting(RuleBasedStateMachine):
             assert last.get(who) is not is_suspect, f"{who} was told twice that it is {fields['status']}"
             last[who] = is_suspect
         seen = {
-            (id_, str(life)): self.do(self.fleet.kept_beat(id_)).suspect > 0
-            for id_, life in self.live.items()
+            (id_, str(life)): self.do(self.fleet.kept_beat(id_)).suspect for id_, life in self.live.items()
         }
         assert {who: last[who] for who in seen} == seen, "the feed and the store differ"
 
@@ -456,17 +441,4 @@ def _as_dict(flat: Sequence[str]) -> dict[str, int]:
 
 
 def test_whoever_votes_and_dies_in_whatever_order_the_majority_decides(server: RunningServer) -> None:
-    class OnThisServer(Voting):
-        def __init__(self) -> None:
-            super().__init__(server)
-
-    run_state_machine_as_test(
-        OnThisServer,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=40,
-            deadline=None,
-            phases=[Phase.reuse, Phase.generate],  # to shrink a failure takes minutes
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Voting, server)

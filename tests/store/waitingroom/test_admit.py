@@ -65,8 +65,8 @@ async def test_tickets_that_ended_are_taken_back_in_parts(world: World) -> None:
     await world.report(cap=5)
     for number in range(5):
         await world.gets_ticket(f"u{number}")
-    await world.pass_ms(TICKET_MS, reap=0)
-    assert [(await world.tick(0, reap=2)).expired for _ in range(4)] == [2, 2, 1, 0]
+    await world.pass_ms(TICKET_MS, expire_limit=0)
+    assert [(await world.tick(0, expire_limit=2)).expired for _ in range(4)] == [2, 2, 1, 0]
     assert (await invariants(world)).number("expired") == 5
 
 
@@ -74,7 +74,7 @@ async def test_a_ticket_that_ended_and_was_not_taken_back_still_counts(world: Wo
     await world.report(cap=1)
     await world.gets_ticket("ann")
     await world.waits("bob")
-    await world.pass_ms(TICKET_MS, reap=0, polling=["bob"], issue=1)
+    await world.pass_ms(TICKET_MS, expire_limit=0, polling=["bob"], issue=1)
     assert await world.promoted() == ["ann"]
 
 
@@ -110,24 +110,24 @@ async def test_whoever_is_gone_for_long_loses_the_place(world: World) -> None:
 async def test_looks_that_are_no_multiple_of_four_look_at_all(world: World) -> None:
     users = await world.crowd(7)
     await world.report(cap=7)
-    for looks in (1, 2, 3, 5, 6, 7):
-        await world.tick(1, looks=looks)
+    for scan_limit in (1, 2, 3, 5, 6, 7):
+        await world.tick(1, scan_limit=scan_limit)
     assert await world.promoted() == users[:6]
 
 
 async def test_a_look_at_one_person_does_not_look_at_the_whole_line(world: World) -> None:
     await world.crowd(20)
-    await world.pass_ms(3000 + LATE_MS, looks=1)
+    await world.pass_ms(3000 + LATE_MS, scan_limit=1)
     assert len(await world.line_of()) >= 8
     await invariants(world)
 
 
 async def test_a_long_line_is_swept_part_by_part(world: World) -> None:
     await world.crowd(95)
-    await world.pass_ms(2000 + LATE_MS, looks=40)
+    await world.pass_ms(2000 + LATE_MS, scan_limit=40)
     left = []
     for _ in range(10):
-        await world.pass_ms(1, looks=40)
+        await world.pass_ms(1, scan_limit=40)
         left.append(len(await world.line_of()))
     assert left == [85, 75, 65, 55, 45, 35, 25, 15, 5, 0]
 

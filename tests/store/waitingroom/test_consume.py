@@ -26,7 +26,7 @@ async def test_the_holder_of_a_ticket_gets_inside(any_world: World) -> None:
     assert answer == Admitted(1, "Ann", "eu", TICKET_MS - 1500)
     state = await invariants(any_world)
     assert (state.offers, state.granted, state.inside["s1:7"]) == ({}, {}, {"ann"})
-    assert (state.servers["s1"].c, state.number("inside"), state.number("consumed")) == (1, 1, 1)
+    assert (state.servers["s1"].consumed, state.number("inside"), state.number("consumed")) == (1, 1, 1)
 
 
 async def test_the_same_connection_gets_the_same_answer_again(world: World) -> None:
@@ -104,7 +104,7 @@ async def test_a_ticket_is_good_until_the_millisecond_before_its_end(world: Worl
     for user, lasts_ms in (("before", TICKET_MS + 1), ("at", TICKET_MS), ("after", TICKET_MS - 1)):
         world.ticket_ms = lasts_ms
         await world.gets_ticket(user, tid=f"t-{user}")
-    await world.pass_ms(TICKET_MS, reap=0)
+    await world.pass_ms(TICKET_MS, expire_limit=0)
     assert isinstance(await world.consume("before", "t-before"), Admitted)
     assert await world.consume("at", "t-at") == Expired()
     assert await world.consume("after", "t-after") == Expired()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.waitingroom.rules import Policy
-from roost.waitingroom.scripts import Dropped, Fenced, Inside, Nobody, ServerUnknown
+from roost.waitingroom.scripts import Dropped, Fenced, Inside, NoPlace, ServerUnknown
 from roost.waitingroom.service import WaitingRoom
 from tests.store.waitingroom.world import T0, World, invariants
 
@@ -31,7 +31,7 @@ async def test_a_server_that_ended_is_out_of_every_sum(any_world: World) -> None
 async def test_its_people_are_seen_to_part_by_part(world: World) -> None:
     users = await _people_on(world, "s1", 5)
     assert [(await world.drop("s1", count=2)).remaining for _ in range(3)] == [3, 1, 0]
-    assert {type(await world.status(user)) for user in users} == {Nobody}
+    assert {type(await world.status(user)) for user in users} == {NoPlace}
     await invariants(world)
 
 
@@ -47,13 +47,6 @@ async def test_whom_a_crash_threw_out_stands_where_they_stood(world: World) -> N
     await invariants(world)
 
 
-async def test_after_a_clean_end_they_stand_at_the_back(world: World) -> None:
-    users = await _people_on(world, "s1", 1)
-    await world.waits("dan")
-    await world.drop("s1", cause="clean")
-    assert (await world.waits(users[0])).rank == 2
-
-
 async def test_a_later_life_stays(world: World) -> None:
     former = await _people_on(world, "s1", 1, life=7)
     await world.report("s1", cap=9, life=8)
@@ -63,7 +56,7 @@ async def test_a_later_life_stays(world: World) -> None:
     assert await world.drop("s1", life=7) == Dropped(0)
 
     assert await world.status("ann") == Inside("s1")
-    assert await world.status(former[0]) == Nobody("crash")
+    assert await world.status(former[0]) == NoPlace("crash")
     state = await invariants(world)
     assert (state.servers["s1"].life, state.number("cap"), state.number("inside")) == (8, 9, 1)
 
@@ -87,7 +80,7 @@ async def test_who_came_back_meanwhile_is_not_thrown_out_again(world: World) -> 
     await world.drop("s1")
 
     assert await world.status(users[0]) == Inside("s2")
-    assert await world.status(users[1]) == Nobody("crash")
+    assert await world.status(users[1]) == NoPlace("crash")
     await invariants(world)
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from dataclasses import dataclass, field, replace
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
 from roost.store.store import Store
-from roost.store.url import parse_store_url
 from roost.testing import RunningServer
 from roost.waitingroom.scripts import (
     Admitted,
@@ -25,6 +20,7 @@ from roost.waitingroom.scripts import (
     Unknown,
     Used,
 )
+from tests.store.examples import SEEDS, for_each
 from tests.store.waitingroom.world import MS, SECOND, State, World, invariants
 
 USERS = [f"u{number:02}" for number in range(14)]
@@ -201,7 +197,7 @@ class Ledger:
             return Stale()
         self.taken[report.id] = report
         row = self.state.servers.get(report.id)
-        return Reported(row.c if row and row.life == report.life else report.k)
+        return Reported(row.consumed if row and row.life == report.life else report.k)
 
     # -- people
 
@@ -239,7 +235,7 @@ class Ledger:
         elif isinstance(answer, ServerUnknown):
             assert not self.is_taken(server)
         elif isinstance(answer, ServerFull):
-            assert self.state.servers[server.id].inside >= self.state.servers[server.id].cap
+            assert self.state.servers[server.id].inside >= self.state.servers[server.id].capacity
         else:
             assert isinstance(answer, Expired)
             assert self.state.offers[user] <= self.state.clock_ms
@@ -334,10 +330,10 @@ class Ledger:
 
     async def time_passes(self, rng: random.Random) -> None:
         """A doubled tick is a step of 0."""
-        step_us, issue, reap = rng.choice(STEPS_US), rng.choice([1, 3, 20]), rng.choice([0, 1, 256])
+        step_us, issue, expire_limit = rng.choice(STEPS_US), rng.choice([1, 3, 20]), rng.choice([0, 1, 256])
         for _ in range(rng.randint(1, 4)):
             self.world.now += step_us
-            await self.world.tick(issue, epoch=self.epoch, reap=reap)
+            await self.world.tick(issue, epoch=self.epoch, expire_limit=expire_limit)
             await self.see()
 
     async def another_leader_ticks(self, _: random.Random) -> None:
@@ -370,29 +366,14 @@ STEPS = [step for step, times in HOW_OFTEN.items() for _ in range(times)]
 
 
 def test_g10_whatever_happens_in_whatever_order_nothing_is_issued_without_room(server: RunningServer) -> None:
-    async def live_through(rng: random.Random) -> None:
-        store = await Store.open(parse_store_url(server.url))
-        try:
-            ledger = Ledger(store)
-            await ledger.world.tick(0)
-            for step in [Ledger.start] * 3 + [Ledger.deliver] * 3:
-                await step(ledger, rng)
-                await ledger.see()
-            for _ in range(90):
-                await rng.choice(STEPS)(ledger, rng)
-                await ledger.see()
-        finally:
-            await store.close()
+    async def live_through(store: Store, rng: random.Random) -> None:
+        ledger = Ledger(store)
+        await ledger.world.tick(0)
+        for step in [Ledger.start] * 3 + [Ledger.deliver] * 3:
+            await step(ledger, rng)
+            await ledger.see()
+        for _ in range(90):
+            await rng.choice(STEPS)(ledger, rng)
+            await ledger.see()
 
-    @settings(
-        max_examples=40,
-        deadline=None,
-        phases=[Phase.reuse, Phase.generate],  # a story cannot be made shorter
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(seed=st.integers(0, 2**32))
-    def story(seed: int) -> None:
-        server.command_reply("FLUSHALL")
-        asyncio.run(live_through(random.Random(seed)))
-
-    story()
+    for_each(server, SEEDS, live_through, examples=40)

@@ -58,7 +58,7 @@ async def test_g11_who_enters_after_the_ticket_ended_has_the_old_place(world: Wo
     await world.report(cap=1)
     ticket = await world.gets_ticket("ann")
     await world.waits("bob")
-    await world.pass_ms(TICKET_MS, reap=0)
+    await world.pass_ms(TICKET_MS, expire_limit=0)
 
     again = await world.waits("ann")
 

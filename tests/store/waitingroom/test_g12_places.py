@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from roost.store.store import Store
-from roost.store.url import parse_store_url
 from roost.testing import RunningServer
-from roost.waitingroom.scripts import Admitted, Nobody, Offered, ServerFull, ServerUnknown, Waiting
+from roost.waitingroom.scripts import Admitted, NoPlace, Offered, ServerFull, ServerUnknown, Waiting
+from tests.store.examples import SEEDS, for_each
 from tests.store.waitingroom.world import (
     GONE_MS,
     LATE_MS,
@@ -132,7 +129,7 @@ async def test_g12_the_second_no_show_costs_the_place_where_it_is_so_decided(wor
     assert isinstance(await world.status("ann"), Waiting)
     await world.tick(1)
     await world.pass_ms(TICKET_MS, polling=["ann"])
-    assert await world.status("ann") == Nobody("no-show")
+    assert await world.status("ann") == NoPlace("no-show")
     assert (await invariants(world)).number("no_shows") == 2
 
 
@@ -200,7 +197,7 @@ async def test_g12_a_long_silence_keeps_the_place_and_a_longer_one_loses_it(worl
     assert isinstance(back, Waiting)
     assert (back.seq, back.was_away) == (place.seq, 1)
     await world.pass_ms(1)
-    assert await world.status("bob") == Nobody("gone")
+    assert await world.status("bob") == NoPlace("gone")
     await invariants(world)
 
 
@@ -226,7 +223,7 @@ async def test_g12_a_ghost_that_returns_stands_at_the_front_once(world: World) -
 async def test_g12_five_thousand_ghosts_hide_nobody_and_no_tick_looks_at_all_of_them(world: World) -> None:
     await world.crowd(5000)
     await world.waits("ann")
-    await world.pass_ms(31_000 + LATE_MS, polling=["ann"], looks=1)
+    await world.pass_ms(31_000 + LATE_MS, polling=["ann"], scan_limit=1)
     await world.report(cap=1)
     ghosts = len(await world.line_of()) - 1
     assert ghosts > 4900
@@ -234,7 +231,7 @@ async def test_g12_five_thousand_ghosts_hide_nobody_and_no_tick_looks_at_all_of_
     ticks = 0
     while True:
         ticks += 1
-        ticked = await world.tick(1, looks=1000)
+        ticked = await world.tick(1, scan_limit=1000)
         left = len(await world.line_of())
         assert ghosts - left <= 1000 + 250 + 1
         ghosts = left
@@ -310,13 +307,13 @@ class Line:
         """A server without a gap, on which there is sometimes room."""
         row = (await invariants(self.world)).servers.get("s1")
         people = len(self.inside)
-        await self.world.report(cap=people + rng.randint(0, 4), n=people, k=row.c if row else 0)
+        await self.world.report(cap=people + rng.randint(0, 4), n=people, k=row.consumed if row else 0)
 
     async def tick(self, rng: random.Random) -> None:
         for _ in range(rng.randint(1, 4)):
             self.world.now += rng.choice([0, 1, 2]) * SECOND
             before = await invariants(self.world)
-            await self.world.tick(rng.choice([1, 3]), looks=rng.choice([5, 40]))
+            await self.world.tick(rng.choice([1, 3]), scan_limit=rng.choice([5, 40]))
             after = await invariants(self.world)
             for line, waiting in after.waiting.items():
                 fresh = [
@@ -342,29 +339,14 @@ STEPS = [step for step, times in HOW_OFTEN.items() for _ in range(times)]
 
 
 def test_g12_nobody_who_is_there_is_overtaken_and_no_position_rises(server: RunningServer) -> None:
-    async def live_through(rng: random.Random) -> None:
-        store = await Store.open(parse_store_url(server.url))
-        try:
-            line = Line(store)
-            await line.world.tick(0)
-            for _ in range(60):
-                await rng.choice(STEPS)(line, rng)
-            await invariants(line.world)
-        finally:
-            await store.close()
+    async def live_through(store: Store, rng: random.Random) -> None:
+        line = Line(store)
+        await line.world.tick(0)
+        for _ in range(60):
+            await rng.choice(STEPS)(line, rng)
+        await invariants(line.world)
 
-    @settings(
-        max_examples=25,
-        deadline=None,
-        phases=[Phase.reuse, Phase.generate],  # a story cannot be made shorter
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(seed=st.integers(0, 2**32))
-    def story(seed: int) -> None:
-        server.command_reply("FLUSHALL")
-        asyncio.run(live_through(random.Random(seed)))
-
-    story()
+    for_each(server, SEEDS, live_through, examples=25)
 
 
 async def test_g12_the_position_does_not_rise_when_those_before_come_back(world: World) -> None:

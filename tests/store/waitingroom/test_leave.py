@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.waitingroom.scripts import Inside, Left, Nobody, Offered, Unknown
+from roost.waitingroom.scripts import Inside, Left, NoPlace, Offered, Unknown
 from tests.store.waitingroom.world import LATE_MS, World, invariants
 
 
@@ -10,7 +10,7 @@ async def test_a_place_is_given_up(any_world: World) -> None:
     await any_world.crowd(2)
     assert await any_world.leave("u00000") == Left()
     assert await any_world.line_of() == ["u00001"]
-    assert await any_world.status("u00000") == Nobody("left")
+    assert await any_world.status("u00000") == NoPlace("left")
     await invariants(any_world)
 
 
@@ -58,10 +58,10 @@ async def test_who_is_in_the_game_leaves_through_the_game(world: World) -> None:
 
 
 async def test_who_has_nothing_is_nobody(world: World) -> None:
-    assert await world.leave("ann") == Nobody("")
+    assert await world.leave("ann") == NoPlace("")
     await world.waits("ann")
     await world.leave("ann")
-    assert await world.leave("ann") == Nobody("left")
+    assert await world.leave("ann") == NoPlace("left")
     assert await world.number("left") == 1
 
 
@@ -70,4 +70,4 @@ async def test_only_who_was_kicked_is_told_of(world: World) -> None:
     await world.leave("u00000")
     await world.leave("u00001", cause="kicked")
     assert [(e.fields["event"], e.fields["user"]) for e in await world.feed()] == [("kicked", "u00001")]
-    assert await world.status("u00001") == Nobody("kicked")
+    assert await world.status("u00001") == NoPlace("kicked")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.store.store import Store
+from roost.waitingroom.rules import Policy
 from roost.waitingroom.scripts import Offered, Waiting
+from roost.waitingroom.service import WaitingRoom
 from tests.store.waitingroom.world import MS, SECOND, World
+
+YEAR_9999_US = 253_370_764_800_000_000
 
 
 def lot(seed: str, user: str) -> int:
@@ -85,6 +90,21 @@ async def test_an_operator_may_open_at_once(world: World) -> None:
     await world.waits("ann")
     await world.mode(opens_at="-")
     assert (await world.tick()).issued == 1
+
+
+async def test_a_world_that_opens_in_the_year_9999_answers_its_people(world: World) -> None:
+    await world.mode(opens_at=str(YEAR_9999_US), seed="seed")
+    opens_ms = (YEAR_9999_US - world.now) // MS
+    assert (await world.waits("ann")).opens_ms == pytest.approx(opens_ms, abs=1)
+
+    room = WaitingRoom(world.store, "main", Policy(period_ms=0))
+    told = await room.status("ann")
+
+    assert isinstance(told, Waiting)
+    assert told.opens_ms > 10**14
+    polled = await world.status("ann")
+    assert isinstance(polled, Waiting)
+    assert polled.opens_ms == pytest.approx(opens_ms, abs=1)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -146,10 +146,10 @@ async def test_a_thousand_members_of_incomplete_parties_hide_nobody_for_ever(wor
         await world.waits(f"half{number}", party=f"p{number}", size=2)
     await world.waits("solo")
     await world.report(cap=100)
-    ticked = await world.tick(looks=50)
+    ticked = await world.tick(scan_limit=50)
     assert (ticked.issued, ticked.more) == (0, 0), "no hot loop where nobody was put aside"
     everybody = [f"half{number}" for number in range(60)] + ["solo"]
-    await world.pass_ms(302_000, polling=everybody, issue=100, looks=50)
+    await world.pass_ms(302_000, polling=everybody, issue=100, scan_limit=50)
     assert await has_ticket(world, "solo", "half0") == [True, True]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.waitingroom.scripts import Held, Nobody, NotInside, Released, Waiting
+from roost.waitingroom.scripts import Held, NoPlace, NotInside, Released, Waiting
 from tests.store.waitingroom.world import GRACE_MS, World, invariants
 
 
@@ -23,7 +23,7 @@ async def test_after_a_clean_stop_nothing_is_held(any_world: World) -> None:
     await any_world.gets_ticket("ann")
     await any_world.goes_in("ann")
     assert await any_world.release("ann", "clean") == Released(0)
-    assert await any_world.status("ann") == Nobody("clean")
+    assert await any_world.status("ann") == NoPlace("clean")
     assert (await invariants(any_world)).grace == {}
 
 
@@ -48,7 +48,7 @@ async def test_one_who_dropped_out_is_held_a_place(inside: World) -> None:
 
 async def test_where_no_place_is_held_it_is_gone_at_once(inside: World) -> None:
     assert await inside.release("ann", "dropped", grace_ms=0) == Released(0)
-    assert await inside.status("ann") == Nobody("dropped")
+    assert await inside.status("ann") == NoPlace("dropped")
 
 
 async def test_one_whose_hand_off_failed_stands_where_they_stood(inside: World) -> None:

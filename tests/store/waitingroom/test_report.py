@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.waitingroom.scripts import Fenced, Inside, Nobody, Offered, Reported, Stale
+from roost.waitingroom.scripts import Fenced, Inside, NoPlace, Offered, Reported, Stale
 from tests.store.waitingroom.world import T0, Row, World, invariants
 
 
@@ -27,7 +27,7 @@ async def test_an_older_report_is_not_taken(world: World) -> None:
     await world.report(n=5, number=5)
     assert await world.report(n=1, number=4) == Stale()
     assert await world.report(n=1, number=5) == Stale()
-    assert (await invariants(world)).servers["s1"].n == 5
+    assert (await invariants(world)).servers["s1"].reported == 5
 
 
 async def test_an_earlier_life_is_fenced_and_a_later_one_begins_anew(world: World) -> None:
@@ -134,7 +134,7 @@ async def test_a_new_life_sees_to_the_people_of_one_whose_end_nobody_saw(world: 
     assert await world.report(cap=200, life=8, number=1) == Reported(0)
     assert await world.report(cap=200, life=8, number=2) == Reported(0)
 
-    assert {await world.status(user) for user in users} == {Nobody("crash")}
+    assert {await world.status(user) for user in users} == {NoPlace("crash")}
     assert await world.store.call("KEYS", "queue:inside:*:7") == []
     assert await world.report(cap=200, life=7, number=9) == Fenced(8)
     await invariants(world)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.waitingroom.scripts import Held, Inside, Limited, Nobody, Offered, Waiting
+from roost.waitingroom.scripts import Held, Inside, Limited, NoPlace, Offered, Waiting
 from tests.store.waitingroom.world import GRACE_MS, LATE_MS, TICKET_MS, World, invariants
 
 
@@ -16,7 +16,7 @@ async def test_everybody_is_told_what_they_have(any_world: World) -> None:
     assert await any_world.status("ann") == ticket
     assert await any_world.status("bob") == Inside("s1")
     assert await any_world.status("cid") == place
-    assert await any_world.status("dan") == Nobody("")
+    assert await any_world.status("dan") == NoPlace("")
     await any_world.release("bob", "dropped")
     assert await any_world.status("bob") == Held(GRACE_MS)
     await invariants(any_world)
@@ -58,7 +58,7 @@ async def test_who_is_away_before_one_is_counted(world: World) -> None:
 async def test_a_ticket_that_ended_is_answered_as_the_place_it_turns_into(world: World) -> None:
     await world.report(cap=1)
     ticket = await world.gets_ticket("ann")
-    await world.pass_ms(TICKET_MS, reap=0)
+    await world.pass_ms(TICKET_MS, expire_limit=0)
 
     found = await world.status("ann")
 
@@ -71,9 +71,9 @@ async def test_the_no_show_that_costs_the_place_is_said(world: World) -> None:
     world.forfeit = 1
     await world.report(cap=1)
     await world.gets_ticket("ann")
-    await world.pass_ms(TICKET_MS, reap=0)
-    assert await world.status("ann") == Nobody("no-show")
-    assert await world.status("ann") == Nobody("no-show")
+    await world.pass_ms(TICKET_MS, expire_limit=0)
+    assert await world.status("ann") == NoPlace("no-show")
+    assert await world.status("ann") == NoPlace("no-show")
 
 
 async def test_a_held_place_ends(world: World) -> None:
@@ -83,10 +83,10 @@ async def test_a_held_place_ends(world: World) -> None:
     await world.release("ann", "dropped", grace_ms=2000)
     await world.pass_ms(1000)
     assert await world.status("ann") == Held(1000)
-    await world.pass_ms(1000, reap=0)
-    assert await world.status("ann") == Nobody("")
+    await world.pass_ms(1000, expire_limit=0)
+    assert await world.status("ann") == NoPlace("")
     await world.tick(0)
-    assert await world.status("ann") == Nobody("dropped")
+    assert await world.status("ann") == NoPlace("dropped")
 
 
 async def test_whoever_is_on_a_server_that_died_is_nobody_by_a_crash(world: World) -> None:
@@ -94,9 +94,9 @@ async def test_whoever_is_on_a_server_that_died_is_nobody_by_a_crash(world: Worl
     await world.gets_ticket("ann")
     await world.goes_in("ann")
     await world.report(cap=1, life=99)
-    assert await world.status("ann") == Nobody("crash")
+    assert await world.status("ann") == NoPlace("crash")
     await world.drop()
-    assert await world.status("ann") == Nobody("crash")
+    assert await world.status("ann") == NoPlace("crash")
 
 
 async def test_five_in_a_second_and_ten_at_once_are_answered(world: World) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from roost.core.events import Entry
 from roost.core.lease import MAX_STEP_MS
 from roost.store import scopes
-from roost.store.feed import parse_entry
 from roost.store.keys import Key
 from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
@@ -28,7 +27,7 @@ from roost.waitingroom.scripts import (
     Governed,
     Inside,
     Left,
-    Nobody,
+    NoPlace,
     NotInside,
     Offered,
     Released,
@@ -40,6 +39,7 @@ from roost.waitingroom.scripts import (
     WorldScripts,
     found_of,
 )
+from tests.store.reading import fields_of, keys_below, pairs, whole_feed
 
 T0 = 1_700_000_000_000_000
 MS = 1_000
@@ -142,25 +142,31 @@ class World:
 
     async def touch(self, *users: str, poll_ms: int = 2000) -> Touched:
         flat = [part for user in users for part in (user, str(poll_ms))]
-        return await self.scripts.touch(users_and_poll_ms=flat, now=self.now)
+        return await self.scripts.touch(users_and_poll_ms=flat)
 
-    async def leave(self, user: str = "ann", cause: str = "left") -> Left | Nobody | Inside:
+    async def leave(self, user: str = "ann", cause: str = "left") -> Left | NoPlace | Inside:
         return await self.scripts.leave(user=user, cause=cause, now=self.now)
 
     # -- the leader
 
     async def admit(
-        self, issue: int = 100, *, epoch: int | None = None, reap: int = 256, looks: int = 1000
+        self,
+        issue: int = 100,
+        *,
+        epoch: int | None = None,
+        late_ms: int = LATE_MS,
+        expire_limit: int = 256,
+        scan_limit: int = 1000,
     ) -> Ticked | Deposed:
         return await self.scripts.admit(
             epoch=self.epoch if epoch is None else epoch,
             max_step_ms=MAX_STEP_MS,
             ticket_ms=self.ticket_ms,
-            late_ms=LATE_MS,
+            late_ms=late_ms,
             gone_ms=GONE_MS,
             forfeit=self.forfeit,
-            reap=reap,
-            looks=looks,
+            expire_limit=expire_limit,
+            scan_limit=scan_limit,
             lines=" ".join(f"{line}={weight}" for line, weight in self.weights.items()),
             tids=[self.new_tid() for _ in range(issue)],
             now=self.now,
@@ -198,13 +204,14 @@ class World:
         url: str = "wss://s1",
     ) -> Reported | Stale | Fenced:
         self._reports += 1
+        number = self._reports if number is None else number
         return await self.scripts.report(
             server=server,
             life=life,
-            number=self._reports if number is None else number,
-            cap=cap,
-            n=n,
-            k=k,
+            number=number,
+            capacity=cap,
+            reported=n,
+            counted=k,
             url=url,
             now=self.now,
         )
@@ -212,9 +219,7 @@ class World:
     async def consume(
         self, user: str, tid: str, server: str = "s1", *, life: int = LIFE, conn: str = "c1"
     ) -> Consumed:
-        return await self.scripts.consume(
-            user=user, tid=tid, server=server, life=life, conn=conn, now=self.now
-        )
+        return await self.scripts.consume(user=user, tid=tid, server=server, life=life, conn=conn)
 
     async def goes_in(self, user: str, server: str = "s1", *, life: int = LIFE, conn: str = "c1") -> Admitted:
         """Use the ticket that they hold."""
@@ -235,57 +240,37 @@ class World:
         grace_ms: int = GRACE_MS,
     ) -> Released | NotInside:
         return await self.scripts.release(
-            user=user, server=server, life=life, conn=conn, how=how, grace_ms=grace_ms, now=self.now
+            user=user, server=server, life=life, conn=conn, how=how, grace_ms=grace_ms
         )
 
-    async def drop(
-        self, server: str = "s1", *, life: int = LIFE, cause: str = "crash", count: int = 500
-    ) -> Dropped:
-        return await self.scripts.drop(server=server, life=life, cause=cause, count=count, now=self.now)
+    async def drop(self, server: str = "s1", *, life: int = LIFE, count: int = 500) -> Dropped:
+        return await self.scripts.drop(server=server, life=life, count=count)
 
     # -- operators and watchers
 
-    async def mode(
-        self,
-        wanted: str = "",
-        *,
-        message: str = "",
-        limit: str = "",
-        rate: str = "",
-        opens_at: str = "",
-        seed: str = "",
-        expected: str = "",
-    ) -> Governed | Conflict:
-        return await self.scripts.mode(
-            wanted=wanted,
-            message=message,
-            limit=limit,
-            rate=rate,
-            opens_at=opens_at,
-            seed=seed,
-            expected=expected,
-            now=self.now,
-        )
+    async def mode(self, wanted: str = "", **given: str) -> Governed | Conflict:
+        """What is not given stays as it is."""
+        unchanged = dict.fromkeys(("message", "limit", "rate", "opens_at", "seed", "expected"), "")
+        return await self.scripts.govern(wanted=wanted, **{**unchanged, **given}, now=self.now)
 
     async def board(self) -> Board:
         return await self.scripts.board(lines=list(self.weights))
 
     async def numbers(self) -> dict[str, str]:
-        return await self._hash(self.key("world"))
+        return await fields_of(self.store, self.key("world"))
 
     async def number(self, name: str) -> int:
         return int(float((await self.numbers()).get(name, "0")))
 
     async def person(self, user: str) -> dict[str, str]:
-        return await self._hash(Key(self.key("people") + user.encode()))
+        return await fields_of(self.store, self.key("people") + user.encode())
 
     async def line_of(self, part: str = "waiting", line: str = "") -> list[str]:
         key = self.key(part) + line.encode()
         return [user.decode() for user in await self.store.call("ZRANGE", key, 0, -1, key=key)]
 
     async def feed(self) -> list[Entry]:
-        key = self.store.keys.feed(self.scope)
-        return [parse_entry(raw) for raw in await self.store.call("XRANGE", key, "-", "+", key=key)]
+        return await whole_feed(self.store, self.scope)
 
     async def promoted(self) -> list[str]:
         """Everybody who was given a ticket, in order."""
@@ -318,23 +303,20 @@ class World:
     def key(self, part: str) -> Key:
         return world_keys(self.store.keys, self.scope)[part]
 
-    async def _hash(self, key: Key) -> dict[str, str]:
-        return _pairs(await self.store.call("HGETALL", key, key=key))
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
     life: int
-    cap: int
-    n: int
-    k: int
-    c: int
+    capacity: int
+    reported: int
+    counted: int
+    consumed: int
     number: int
     doubt: int
 
     @property
     def inside(self) -> int:
-        return self.n + self.c - self.k
+        return self.reported + self.consumed - self.counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +345,7 @@ class State:
 
     @property
     def capacity(self) -> int:
-        cap = sum(row.cap for row in self.servers.values())
+        cap = sum(row.capacity for row in self.servers.values())
         return min(cap, int(self.numbers.get("limit", cap)))
 
 
@@ -373,30 +355,25 @@ async def read_state(world: World) -> State:
     async def scores(part: str, line: str = "") -> dict[str, int]:
         key = world.key(part) + line.encode()
         found = await store.call("ZRANGE", key, 0, -1, "WITHSCORES", key=key)
-        return {user: int(score) for user, score in _pairs(found).items()}
-
-    async def found(part: str) -> dict[str, bytes]:
-        prefix = world.key(part)
-        return {
-            key.removeprefix(prefix).decode(): key
-            for key in await store.call("KEYS", prefix + b"*", key=prefix)
-        }
+        return {user: int(score) for user, score in pairs(found).items()}
 
     async def each(command: str, keys: Mapping[str, bytes]) -> dict[str, Any]:
         replies = await asyncio.gather(*(store.call(command, key, key=key) for key in keys.values()))
         return dict(zip(keys, replies, strict=True))
 
-    people, granted, inside = await asyncio.gather(found("people"), found("granted"), found("inside"))
+    people, granted, inside = await asyncio.gather(
+        *(keys_below(store, world.key(part)) for part in ("people", "granted", "inside"))
+    )
     hashes, ages, tickets, members = await asyncio.gather(
         each("HGETALL", people), each("TTL", people), each("GET", granted), each("SMEMBERS", inside)
     )
     waiting = {line: await scores("waiting", line) for line in lines}
     away = {line: await scores("away", line) for line in lines}
-    servers = _pairs(await store.call("HGETALL", world.key("servers"), key=world.key("servers")))
+    servers = await fields_of(store, world.key("servers"))
     return State(
         await world.numbers(),
         {id_: Row(*map(int, packed.split("\t")[:7])) for id_, packed in servers.items()},
-        {user: _pairs(flat) for user, flat in hashes.items()},
+        {user: pairs(flat) for user, flat in hashes.items()},
         ages,
         waiting,
         away,
@@ -411,7 +388,7 @@ async def invariants(world: World) -> State:
     """What holds after every script: sums are sums, nobody stands twice, and a state is where it says."""
     state = await read_state(world)
     rows = state.servers.values()
-    assert state.number("cap") == sum(row.cap for row in rows)
+    assert state.number("cap") == sum(row.capacity for row in rows)
     assert state.number("inside") == sum(row.inside for row in rows)
     assert state.number("doubt") == sum(row.doubt for row in rows)
     assert state.number("overadmit") == 0, "tickets were issued for which there was no room"
@@ -459,7 +436,3 @@ def _person_is_whole(state: State, user: str, person: dict[str, str], stands: st
     if is_ == "inside":
         assert user in state.inside[f"{person['server']}:{person['life']}"]
     assert ("tid" in person) == (is_ in ("offered", "inside"))
-
-
-def _pairs(flat: list[bytes]) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}

@@ -12,11 +12,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from roost.alerts import Alert, Webhook, verify_webhook
-from roost.alerts.notifier import QUEUE_LIMIT, Manner, Notifier
+from roost.alerts.notifier import QUEUE_LIMIT, Notifier, SendOptions
 from roost.alerts.webhooks import WebhookKind
 from roost.core.backoff import Backoff
-from roost.testing import free_port
-from tests.waiting import eventually
+from roost.testing import eventually, free_port
 
 SECRET = "a-secret-of-the-alerts"
 PATH = "/services/T0/B0/hunter2"
@@ -98,8 +97,8 @@ async def cancelled(task: asyncio.Task[None]) -> None:
     assert task.cancelled()
 
 
-def manner(clock: SkippingClock | None = None, **more: Any) -> Manner:
-    return Manner(clock=clock or SkippingClock(), backoff=lambda: Backoff(0.5, 4.0), **more)
+def options(clock: SkippingClock | None = None, **more: Any) -> SendOptions:
+    return SendOptions(clock=clock or SkippingClock(), backoff=lambda: Backoff(0.5, 4.0), **more)
 
 
 def alert(subject: str = "501", **more: Any) -> Alert:
@@ -121,7 +120,7 @@ def done(notifier: Notifier, count: int, kind: str = "json") -> Callable[[], boo
 
 async def test_an_alert_arrives_as_json() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner(source="kr"))
+        notifier = Notifier([receiver.webhook()], options(source="kr"))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the alert")
@@ -135,7 +134,7 @@ async def test_an_alert_arrives_as_json() -> None:
 
 async def test_what_was_told_before_it_ran_is_sent_and_in_order() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner())
+        notifier = Notifier([receiver.webhook()], options())
         for subject in "abc":
             notifier.tell(alert(subject))
         async with running(notifier):
@@ -153,7 +152,7 @@ async def test_without_webhooks_nothing_is_kept_and_it_can_be_stopped() -> None:
 
 async def test_an_exact_repeat_is_sent_once() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner())
+        notifier = Notifier([receiver.webhook()], options())
         async with running(notifier):
             notifier.tell(alert())
             notifier.tell(alert(at=AT + 1))
@@ -164,7 +163,7 @@ async def test_an_exact_repeat_is_sent_once() -> None:
 
 async def test_an_alert_that_cannot_be_written_does_not_end_the_lane() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner())
+        notifier = Notifier([receiver.webhook()], options())
         async with running(notifier):
             notifier.tell(alert(at=float("nan")))
             notifier.tell(alert(kind="nonsense"))
@@ -178,7 +177,7 @@ async def test_an_alert_that_cannot_be_written_does_not_end_the_lane() -> None:
 
 async def test_a_signed_alert_verifies_and_a_tampered_one_does_not() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner(secret=SECRET))
+        notifier = Notifier([receiver.webhook()], options(secret=SECRET))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the alert")
@@ -193,7 +192,7 @@ async def test_a_signed_alert_verifies_and_a_tampered_one_does_not() -> None:
 async def test_every_attempt_is_signed_with_its_own_time() -> None:
     times = iter([AT, AT + 40])
     async with receiving(500) as receiver:
-        notifier = Notifier([receiver.webhook()], manner(secret=SECRET, wall=lambda: next(times)))
+        notifier = Notifier([receiver.webhook()], options(secret=SECRET, wall=lambda: next(times)))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the alert")
@@ -207,7 +206,7 @@ async def test_every_attempt_is_signed_with_its_own_time() -> None:
 async def test_a_passing_failure_is_tried_again(status: int) -> None:
     clock = SkippingClock()
     async with receiving(status, status) as receiver:
-        notifier = Notifier([receiver.webhook()], manner(clock))
+        notifier = Notifier([receiver.webhook()], options(clock))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the alert")
@@ -218,7 +217,7 @@ async def test_a_passing_failure_is_tried_again(status: int) -> None:
 
 async def test_after_five_attempts_it_is_given_up_and_the_next_goes_on() -> None:
     async with receiving(500, 502, 503, 504, 500) as receiver:
-        notifier = Notifier([receiver.webhook()], manner())
+        notifier = Notifier([receiver.webhook()], options())
         async with running(notifier):
             notifier.tell(alert())
             notifier.tell(alert("502"))
@@ -230,7 +229,7 @@ async def test_after_five_attempts_it_is_given_up_and_the_next_goes_on() -> None
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 302])
 async def test_a_refusal_is_not_tried_again(status: int) -> None:
     async with receiving(web.Response(status=status, headers={"Location": "/elsewhere"})) as receiver:
-        notifier = Notifier([receiver.webhook()], manner())
+        notifier = Notifier([receiver.webhook()], options())
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the refusal")
@@ -242,7 +241,7 @@ async def test_a_refusal_is_not_tried_again(status: int) -> None:
 async def test_a_receiver_that_asks_for_time_gets_it_up_to_a_minute(asked: str, slept: float) -> None:
     clock = SkippingClock()
     async with receiving(web.Response(status=429, headers={"Retry-After": asked})) as receiver:
-        notifier = Notifier([receiver.webhook()], manner(clock))
+        notifier = Notifier([receiver.webhook()], options(clock))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "the alert")
@@ -252,7 +251,7 @@ async def test_a_receiver_that_asks_for_time_gets_it_up_to_a_minute(asked: str, 
 
 async def test_where_nobody_listens_it_is_tried_five_times() -> None:
     clock = SkippingClock()
-    notifier = Notifier([Webhook("json", f"http://127.0.0.1:{free_port()}/", "127.0.0.1")], manner(clock))
+    notifier = Notifier([Webhook("json", f"http://127.0.0.1:{free_port()}/", "127.0.0.1")], options(clock))
     async with running(notifier):
         notifier.tell(alert())
         await eventually(done(notifier, 1), "giving up")
@@ -263,7 +262,7 @@ async def test_where_nobody_listens_it_is_tried_five_times() -> None:
 async def test_a_silent_receiver_runs_into_the_timeout() -> None:
     async with receiving() as receiver:
         receiver.open.clear()
-        notifier = Notifier([receiver.webhook()], manner(timeout_s=0.02))
+        notifier = Notifier([receiver.webhook()], options(timeout_s=0.02))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(done(notifier, 1), "giving up")
@@ -274,7 +273,7 @@ async def test_a_silent_receiver_runs_into_the_timeout() -> None:
 async def test_a_slow_receiver_does_not_hold_up_another() -> None:
     async with receiving() as slow, receiving() as quick:
         slow.open.clear()
-        notifier = Notifier([slow.webhook("slack"), quick.webhook()], manner())
+        notifier = Notifier([slow.webhook("slack"), quick.webhook()], options())
         async with running(notifier):
             for subject in "abc":
                 notifier.tell(alert(subject))
@@ -291,7 +290,7 @@ async def test_a_slow_receiver_does_not_hold_up_another() -> None:
 async def test_what_is_over_the_limit_is_told_as_one_summary() -> None:
     clock = SkippingClock()
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner(clock))
+        notifier = Notifier([receiver.webhook()], options(clock))
         for n in range(30):
             notifier.tell(alert(f"s{n}"))
         async with running(notifier):
@@ -306,7 +305,7 @@ async def test_what_is_over_the_limit_is_told_as_one_summary() -> None:
 
 async def test_a_single_alert_over_the_limit_is_only_late() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook()], manner(per_minute=60, burst=2))
+        notifier = Notifier([receiver.webhook()], options(per_minute=60, burst=2))
         for subject in "abc":
             notifier.tell(alert(subject))
         async with running(notifier):
@@ -316,7 +315,7 @@ async def test_a_single_alert_over_the_limit_is_only_late() -> None:
 
 async def test_what_closes_an_incident_is_never_collapsed() -> None:
     async with receiving() as receiver:
-        notifier = Notifier([receiver.webhook("pagerduty")], manner(burst=1))
+        notifier = Notifier([receiver.webhook("pagerduty")], options(burst=1))
         for subject in ("a", "b", "c"):
             notifier.tell(alert(subject))
         notifier.tell(alert("a", kind="recovered"))
@@ -330,7 +329,7 @@ async def test_what_closes_an_incident_is_never_collapsed() -> None:
 async def test_the_queue_is_bounded_and_drops_are_counted_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    notifier = Notifier([Webhook("json", "http://127.0.0.1:1/", "127.0.0.1")], manner())
+    notifier = Notifier([Webhook("json", "http://127.0.0.1:1/", "127.0.0.1")], options())
     for n in range(QUEUE_LIMIT + 150):
         notifier.tell(alert(str(n)))
     assert counted(notifier) == (0, 0, 150)
@@ -344,7 +343,7 @@ async def test_the_queue_is_bounded_and_drops_are_counted_and_logged(
 async def test_a_stop_sends_what_is_queued() -> None:
     async with receiving() as receiver:
         receiver.open.clear()
-        notifier = Notifier([receiver.webhook()], manner(StandingClock()))
+        notifier = Notifier([receiver.webhook()], options(StandingClock()))
         task = asyncio.create_task(notifier.run())
         for n in range(30):
             notifier.tell(alert(str(n)))
@@ -360,7 +359,7 @@ async def test_a_stop_sends_what_is_queued() -> None:
 async def test_a_stop_does_not_wait_for_the_next_attempt_and_tries_once_more() -> None:
     clock = StandingClock()
     async with receiving(500) as receiver:
-        notifier = Notifier([receiver.webhook()], manner(clock))
+        notifier = Notifier([receiver.webhook()], options(clock))
         async with running(notifier):
             notifier.tell(alert())
             await eventually(lambda: bool(clock.slept), "the pause before the second attempt")
@@ -373,7 +372,7 @@ async def test_a_stop_waits_no_longer_than_it_may_and_counts_what_is_left(
 ) -> None:
     async with receiving() as receiver:
         receiver.open.clear()
-        notifier = Notifier([receiver.webhook()], manner(flush_s=0.05))
+        notifier = Notifier([receiver.webhook()], options(flush_s=0.05))
         async with running(notifier):
             for subject in "abc":
                 notifier.tell(alert(subject))
@@ -387,7 +386,7 @@ async def test_a_stop_waits_no_longer_than_it_may_and_counts_what_is_left(
 async def test_a_second_cancel_ends_the_wait_of_the_first() -> None:
     async with receiving() as receiver:
         receiver.open.clear()
-        notifier = Notifier([receiver.webhook()], manner(flush_s=60.0))
+        notifier = Notifier([receiver.webhook()], options(flush_s=60.0))
         task = asyncio.create_task(notifier.run())
         notifier.tell(alert())
         await eventually(lambda: len(receiver.bodies) == 1, "the first")
@@ -410,7 +409,8 @@ async def test_no_log_and_no_repr_repeats_a_secret(caplog: pytest.LogCaptureFixt
             Webhook("slack", nobody, "127.0.0.1"),
             Webhook("json", broken, "127.0.0.1"),
         ]
-        notifier = Notifier(webhooks, manner(secret="hunter2-hunter2-hunter2"))
+        signed = options(secret="hunter2-hunter2-hunter2")
+        notifier = Notifier(webhooks, signed)
         async with running(notifier):
             for subject in "abc":
                 notifier.tell(alert(subject))
@@ -420,4 +420,4 @@ async def test_no_log_and_no_repr_repeats_a_secret(caplog: pytest.LogCaptureFixt
     ours = [record for record in caplog.records if record.name != "aiohttp.access"]  # that is the receiver's
     assert [line for line in (str(vars(r)) + r.getMessage() for r in ours) if "hunter2" in line] == []
     assert any(vars(record).get("host") == "127.0.0.1" for record in caplog.records)
-    assert "hunter2" not in repr((webhooks, notifier._manner))
+    assert "hunter2" not in repr((webhooks, signed))

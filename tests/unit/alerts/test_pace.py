@@ -62,10 +62,10 @@ def test_a_second_fall_after_a_recovery_is_news() -> None:
 def test_what_is_remembered_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "MAX_REMEMBERED", 3)
     repeats = Repeats()
-    for n in range(10):
-        repeats.is_news(Alert("unhealthy", str(n), "s", NOW), 0.0)
-    assert len(repeats._last) == 3
-    assert not repeats.is_news(Alert("unhealthy", "9", "s", NOW), 0.0)
+    told = [Alert("unhealthy", str(n), "s", NOW) for n in range(10)]
+    for alert in told:
+        repeats.is_news(alert, 0.0)
+    assert [repeats.is_news(alert, 0.0) for alert in reversed(told[-4:])] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

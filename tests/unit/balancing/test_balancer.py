@@ -19,7 +19,6 @@ from roost.balancing.strategies.least_connections import LeastConnections
 from roost.balancing.strategies.random_choice import Random
 from roost.balancing.strategies.round_robin import RoundRobin
 from roost.balancing.strategies.singleton import Singleton
-from roost.balancing.strategies.sticky import Sticky
 
 KEYS = [f"user:{n}" for n in range(200)]
 every = pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
@@ -216,22 +215,6 @@ def test_a_zone_whose_servers_all_weigh_0_is_left() -> None:
     assert set(picks(balancer)) == {"b"}
 
 
-def test_a_player_bound_in_another_zone_stays_there() -> None:
-    class FarHome:
-        def server_of(self, user: str) -> str | None:
-            return "far" if user == "kim" else None
-
-    balancer = balancer_of(
-        Server("near", zone="kr"),
-        Server("far", zone="us"),
-        strategy=Sticky(FarHome()),
-        zone="kr",
-        slow_start_s=10.0,
-    )
-    assert balancer.get_server_id("kim") == "far"
-    assert balancer.get_server_id("lee") == "near"
-
-
 def test_without_a_zone_every_server_is_equal() -> None:
     balancer = balancer_of(Server("a", zone="kr"), Server("b", zone="us"))
     assert set(picks(balancer)) == {"a", "b"}
@@ -320,12 +303,8 @@ def test_explain_says_what_select_does_next_and_leaves_it_so(make: Callable[[], 
         assert balancer.get_server_id(key) == told.chosen
 
 
-@pytest.mark.parametrize("sticky", [False, True])
-def test_explain_takes_nobodys_turn(sticky: bool) -> None:
-    turns = RoundRobin()
-    balancer = balancer_of(
-        Server("a"), Server("b"), Server("c"), strategy=Sticky(otherwise=turns) if sticky else turns
-    )
+def test_explain_takes_nobodys_turn() -> None:
+    balancer = balancer_of(Server("a"), Server("b"), Server("c"), strategy=RoundRobin())
     order = []
     for key in "123456":
         balancer.explain("somebody else")

@@ -319,7 +319,7 @@ def test_a_change_puts_a_new_state_in_place_of_the_old_one(make: Make) -> None:
     made = make(["a", "b", "c"])
 
     def state() -> Any:
-        return made._circle if isinstance(made, HashRing) else made._table
+        return made.state
 
     states = [state()]
     copies = [made.nodes]

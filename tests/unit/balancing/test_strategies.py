@@ -21,7 +21,6 @@ from roost.balancing.strategies.random_choice import Random, TwoChoices
 from roost.balancing.strategies.rendezvous import Rendezvous
 from roost.balancing.strategies.round_robin import RoundRobin
 from roost.balancing.strategies.singleton import Singleton
-from roost.balancing.strategies.sticky import Sticky
 
 KEYS = [f"user:{n}" for n in range(300)]
 every = pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
@@ -350,51 +349,3 @@ def test_singleton_stays_until_its_server_does_not_accept() -> None:
     assert serves(a, replace(b, open=False), c) == "a"
     assert serves(a, b, c) == "a"
     assert serves(b, c) == "b"
-
-
-# -- sticky
-
-
-class Homes:
-    """A binding port with known homes."""
-
-    def __init__(self, **homes: str) -> None:
-        self.homes = homes
-
-    def server_of(self, user: str) -> str | None:
-        return self.homes.get(user)
-
-
-@pytest.mark.parametrize(
-    "home",
-    [
-        Server("home", load=7),
-        Server("home", open=False),
-        Server("home", healthy=False),
-        Server("home", load=5, capacity=5),
-        Server("home", weight=0),
-    ],
-    ids=["accepting", "draining", "unhealthy", "full", "weight 0"],
-)
-def test_sticky_keeps_a_bound_user_whatever_its_server_takes(home: Server) -> None:
-    strategy = Sticky(Homes(kim="home"))
-    fleet = told(strategy, [home, Server("other")])
-
-    assert strategy.choose("kim", fleet) == home
-    assert chosen(strategy, "new user", fleet).server_id == "other"
-
-
-def test_sticky_lets_go_of_who_is_bound_to_a_server_that_is_gone() -> None:
-    strategy = Sticky(Homes(kim="gone"))
-    assert chosen(strategy, "kim", told(strategy, [Server("other")])).server_id == "other"
-    assert isinstance(strategy.choose("kim", Fleet()), Refusal)
-
-
-def test_sticky_asks_and_tells_the_other_strategy_it_was_given() -> None:
-    otherwise = ConsistentHashing()
-    strategy = Sticky(Homes(), otherwise)
-    fleet = told(strategy, [Server("a"), Server("b"), Server("c")])
-    assert otherwise.hash.node_count == 3
-    assert [strategy.choose(key, fleet) for key in KEYS] == [otherwise.choose(key, fleet) for key in KEYS]
-    strategy.on_server_event(Server("a"), "removed")
-    assert otherwise.hash.node_count == 2

@@ -28,6 +28,20 @@ async def running(loops: Loops, name: str, step: Callable[[], object], **more: b
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_loop_that_was_stopped_does_not_fail_any_more() -> None:
+    clock = FakeClock()
+    loops = Loops(clock)
+
+    def step() -> None:
+        raise StoreUnavailable("away")
+
+    async with running(loops, "balancer", step, essential=True):
+        await clock.advance(FAILING_S + 5)
+        assert "balancer has failed" in loops.fault()
+    assert loops.fault() == ""
+    assert loops.loop("balancer").failures > 1
+
+
 @pytest.mark.parametrize("error", [ZeroDivisionError("1/0"), StoreUnavailable("away"), KeyError("x")])
 async def test_a_loop_outlives_whatever_a_turn_raises_and_counts_it(error: Exception) -> None:
     clock = FakeClock()

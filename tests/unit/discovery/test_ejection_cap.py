@@ -1,4 +1,4 @@
-"""Half of the fleet at most falls ill by soft evidence; who is out already does not count against itself."""
+"""Soft evidence makes half of the fleet unhealthy at most; who is out does not count against itself."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from roost.api.discovery import Change, Instance
 from roost.core.errors import StoreUnavailable
 from roost.core.lease import Tenure
 from roost.discovery import failover as failover_module
-from roost.discovery.failover import Failover, HoldsNothing, ServerLife
-from tests.waiting import eventually
+from roost.discovery.failover import Failover, ServerLife
+from roost.testing import eventually
 
 TENURE = Tenure(epoch=1, asked_at=0.0, ttl_ms=10_000)
 S1, S2 = ServerLife("501", "i1", "1"), ServerLife("502", "i2", "2")
@@ -172,9 +172,3 @@ async def test_it_says_who_lives_until_the_holder_has_heard_it() -> None:
     async with running(Told(*[[snapshot(S1)]] * 4), book):
         await eventually(lambda: bool(book.told), "the fourth attempt")
     assert book.told == [("live", S1)]
-
-
-async def test_who_holds_nothing_is_content() -> None:
-    failover = Failover(Told(), [HoldsNothing()])
-    await failover.pass_on(snapshot(S1))
-    await failover.pass_on(removed(S1, "no-response"))

@@ -7,31 +7,35 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.api.discovery import HealthCheck, Instance, LifeEvent, Order, RegisterInput
+from roost.api.discovery import HealthCheck, Instance, LifeEvent, Override, RegisterInput
 from roost.core.events import Entry
 from roost.discovery import model
 from roost.discovery.scripts import Found, Snapshot
 
 
-def beat(*, suspect: int = 0, status: str = "ready", load: int = 0, life: int = 7) -> bytes:
-    """As heartbeat.lua writes it."""
-    return (
-        f'{{"suspect":{suspect},"status":"{status}","load":{load},"told":{load},'
-        f'"beatMs":1700000000000,"life":{life},"performance":{{"fps":60}}}}'
-    ).encode()
+def beat(
+    *, silent: bool = False, unhealthy: bool = False, status: str = "ready", load: int = 0, life: int = 7
+) -> bytes:
+    """As beat_pack.lua packs it."""
+    fields = [silent, unhealthy, status, load, load, 1_700_000_000_000, life, {"fps": 60}]
+    return msgspec.json.encode(fields)
 
 
 def record(**fields: Any) -> bytes:
     return model.encode(model.record_of(RegisterInput(**{"type": "game", "group": "eu", **fields})))
 
 
-def snapshot(people: dict[str, tuple[bytes, bytes]], orders: dict[str, Order] | None = None) -> Snapshot:
+def snapshot(people: dict[str, tuple[bytes, bytes]], orders: dict[str, Override] | None = None) -> Snapshot:
     return Snapshot(
         5,
         1000,
         [part for id_, (kept, _) in people.items() for part in (id_.encode(), kept)],
         [part for id_, (_, last) in people.items() for part in (id_.encode(), last)],
-        [part for name, order in (orders or {}).items() for part in (name.encode(), model.encode(order))],
+        [
+            part
+            for name, override in (orders or {}).items()
+            for part in (name.encode(), model.encode(override))
+        ],
     )
 
 
@@ -62,7 +66,7 @@ def test_everything_that_was_registered_is_seen() -> None:
     assert (instance.status, instance.load, instance.accepting) == ("ready", 3, True)
     assert instance.last_heartbeat == "2023-11-14T22:13:20.000Z"
     assert instance.performance == {"fps": 60}
-    assert instance.order is None
+    assert instance.override is None
 
 
 def test_a_record_leaves_out_what_belongs_to_the_beat_or_to_the_call() -> None:
@@ -89,7 +93,7 @@ def test_an_empty_snapshot_is_an_empty_list() -> None:
 
 
 def fleet(suspects: int, total: int, group: str = "eu") -> dict[str, tuple[bytes, bytes]]:
-    return {f"{group}{n}": (record(group=group), beat(suspect=int(n < suspects))) for n in range(total)}
+    return {f"{group}{n}": (record(group=group), beat(silent=n < suspects)) for n in range(total)}
 
 
 def test_a_suspect_is_seen_as_suspect_and_takes_nobody() -> None:
@@ -113,7 +117,7 @@ def test_a_single_instance_that_is_suspect_is_no_panic() -> None:
 
 
 def test_draining_hides_behind_suspicion_but_takes_nobody_without_it() -> None:
-    people = {"a": (record(), beat(suspect=1, status="draining")), "b": (record(), beat(status="draining"))}
+    people = {"a": (record(), beat(silent=True, status="draining")), "b": (record(), beat(status="draining"))}
     found = model.instances_of(snapshot(people))
     assert [i.status for i in found] == ["suspect", "draining"]
     assert [i.accepting for i in found] == [False, False]
@@ -123,42 +127,51 @@ def test_draining_hides_behind_suspicion_but_takes_nobody_without_it() -> None:
 
 
 def test_an_order_is_found_by_server_id() -> None:
-    found = snapshot({"a": (record(server_id="501"), beat())}, {"game:501": Order(drain=True)})
+    found = snapshot({"a": (record(server_id="501"), beat())}, {"game:501": Override(drain=True)})
     instance = one(found)
-    assert (instance.order, instance.accepting) == (Order(drain=True), False)
+    assert (instance.override, instance.accepting) == (Override(drain=True), False)
 
 
 def test_an_order_is_found_by_id_where_there_is_no_server_id() -> None:
-    assert one(snapshot({"a": (record(), beat())}, {"a": Order(drain=True)})).order == Order(drain=True)
+    assert one(snapshot({"a": (record(), beat())}, {"a": Override(drain=True)})).override == Override(
+        drain=True
+    )
 
 
 def test_an_order_for_the_id_does_not_count_where_there_is_a_server_id() -> None:
-    found = snapshot({"a": (record(server_id="501"), beat())}, {"a": Order(drain=True)})
-    assert one(found).order is None
+    found = snapshot({"a": (record(server_id="501"), beat())}, {"a": Override(drain=True)})
+    assert one(found).override is None
 
 
 @pytest.mark.parametrize(
-    ("order", "weight"), [(Order(weight=5), 5), (Order(weight=0), 0), (Order(drain=True), 80)]
+    ("override", "weight"), [(Override(weight=5), 5), (Override(weight=0), 0), (Override(drain=True), 80)]
 )
-def test_an_ordered_weight_takes_the_place_of_the_registered_one(order: Order, weight: int) -> None:
-    assert one(snapshot({"a": (record(weight=80), beat())}, {"a": order})).weight == weight
+def test_an_ordered_weight_takes_the_place_of_the_registered_one(override: Override, weight: int) -> None:
+    assert one(snapshot({"a": (record(weight=80), beat())}, {"a": override})).weight == weight
 
 
 def test_one_instance_is_seen_alike() -> None:
-    found = Found(record(), beat(suspect=1), model.encode(Order(weight=3)), [])
+    found = Found(record(), beat(silent=True), model.encode(Override(weight=3)), [])
     instance = model.instance_of("a", found)
     assert (instance.status, instance.accepting, instance.weight) == ("suspect", False, 3)
-    assert model.instance_of("a", Found(record(), beat(), b"", [])).order is None
+    assert model.instance_of("a", Found(record(), beat(), b"", [])).override is None
 
 
 # -- changes and history
 
 
 def entry(
-    event: str, *, kept: bytes = b"", last: bytes = b"", order: bytes = b"", status: str = "ready"
+    event: str, *, kept: bytes = b"", last: bytes = b"", override: bytes = b"", status: str = "ready"
 ) -> Entry:
-    fields = {"event": event, "id": "a", "place": "game:eu", "life": "7", "serverId": "501", "status": status}
-    fields |= {"record": kept.decode(), "beat": last.decode(), "order": order.decode()}
+    fields = {
+        "event": event,
+        "id": "a",
+        "service": "game:eu",
+        "life": "7",
+        "serverId": "501",
+        "status": status,
+    }
+    fields |= {"record": kept.decode(), "beat": last.decode(), "override": override.decode()}
     return Entry(12, 3400, 3300, fields)
 
 
@@ -177,10 +190,12 @@ def test_a_removal_carries_no_instance() -> None:
 
 def test_a_change_carries_the_order() -> None:
     change = model.change_of(
-        entry("changed", kept=record(), last=beat(), order=model.encode(Order(drain=True)), status="drain")
+        entry(
+            "changed", kept=record(), last=beat(), override=model.encode(Override(drain=True)), status="drain"
+        )
     )
     assert change.instance is not None
-    assert change.instance.order == Order(drain=True)
+    assert change.instance.override == Override(drain=True)
     assert change.instance.accepting is False
 
 

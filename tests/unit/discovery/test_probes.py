@@ -16,8 +16,7 @@ import pytest
 from roost.api.discovery import HealthCheck, Instance, Probe
 from roost.discovery import probes
 from roost.discovery.probes import MAX_PARALLEL, REFUSED, Prober
-from roost.testing import free_port
-from tests.waiting import eventually
+from roost.testing import eventually, free_port
 
 Kind = Literal["tcp", "http", "grpc", "udp"]
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -430,8 +429,15 @@ async def test_what_is_remembered_does_not_grow_without_end(monkeypatch: pytest.
     counting = Counting()
     counting.go.set()
     monkeypatch.setitem(probes.KINDS, "tcp", counting)
+    now = 100.0
+    monkeypatch.setattr(probes, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     prober = Prober(allow_local=True)
-    old = (0.0, Probe(True, 1.0))
-    prober._recent = {(f"old{n}", "1"): old for n in range(10_001)}
-    await prober.probe(instance(80))
-    assert prober._recent.keys() == {("a", "7")}
+    target = instance(80)
+    for n in range(10_001):
+        target.instance_id = f"old{n}"
+        await prober.probe(target)
+    assert prober.remembered == 10_001
+    now += 2.0
+    target.instance_id = "a"
+    await prober.probe(target)
+    assert prober.remembered == 1

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from roost.api.discovery import HealthCheck, Order, RegisterInput, SelfStatus, Status
+from roost.api.discovery import HealthCheck, Override, RegisterInput, SelfStatus, Status
 from roost.core.errors import InvalidId, InvalidInput, Mistake
 from roost.discovery import rules
 
@@ -138,7 +138,7 @@ def test_an_object_comes_back_as_json() -> None:
 def test_a_server_id_is_unique_within_its_type() -> None:
     assert rules.name_of("game", "501") == "game:501"
     assert rules.name_of("game", "") == ""
-    assert rules.place_of("game", "eu") == "game:eu"
+    assert rules.service_of("game", "eu") == "game:eu"
 
 
 # -- who may take users
@@ -170,18 +170,18 @@ def test_g6_who_is_full_takes_nobody(load: int, capacity: int, expected: bool) -
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"),
+    ("override", "expected"),
     [
-        (Order(), True),
-        (Order(weight=0), True),
-        (Order(drain=True), False),
-        (Order(out_of_service=True), False),
-        (Order(drain=True, out_of_service=True), False),
+        (Override(), True),
+        (Override(weight=0), True),
+        (Override(drain=True), False),
+        (Override(out_of_service=True), False),
+        (Override(drain=True, out_of_service=True), False),
     ],
 )
-def test_g6_an_order_to_take_nobody_counts_in_a_panic_too(order: Order, expected: bool) -> None:
-    assert rules.may_take_users("ready", 0, 10, order, panic=False) is expected
-    assert rules.may_take_users("suspect", 0, 10, order, panic=True) is expected
+def test_g6_an_order_to_take_nobody_counts_in_a_panic_too(override: Override, expected: bool) -> None:
+    assert rules.may_take_users("ready", 0, 10, override, panic=False) is expected
+    assert rules.may_take_users("suspect", 0, 10, override, panic=True) is expected
 
 
 @pytest.mark.parametrize(

@@ -12,30 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.discovery import RegisterInput
-from roost.api.queue import (
-    Asking,
-    ConsumeInput,
-    ConsumeReply,
-    ReleaseInput,
-    ReleaseReply,
-    ReportInput,
-    ReportReply,
-)
+from roost.api.queue import Asking, ReportInput, ReportReply
+from roost.core.clock import SystemClock
 from roost.core.errors import (
     OutcomeUnknown,
     RoostError,
     ServerFull,
-    ServerNotReported,
     StoreUnavailable,
     TicketRefused,
-    TicketUsed,
 )
+from roost.core.loops import Loops
 from roost.core.passes import Passes, Ticket
 from roost.core.signing import MasterKey
 from roost.sdk import door as module
 from roost.sdk.door import ATTEMPTS, AlreadyConnected, Door
 from roost.sdk.heart import Registration
-from tests.waiting import eventually
+from roost.testing import FakeAdmission, eventually
 
 KEYS = (MasterKey("k", b"0123456789abcdef"),)
 SIGNER = Passes(KEYS, KEYS)
@@ -45,73 +37,17 @@ def ticket_of(user: str) -> str:
     return SIGNER.sign_ticket(Ticket("main", user, f"tid-{user}", 1))
 
 
-class Room:
-    """Keeps the ledger as the store does, and checks every report against the truth."""
+class Room(FakeAdmission):
+    """Checks every report against the truth."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.door: Door | None = None
-        self.consumed: dict[str, int] = {}
-        """Life → its last consume."""
-        self.inside: dict[str, tuple[str, str, int]] = {}
-        """User → life, connection and number with which they were let in."""
-        self.unheard: set[str] = set()
-        """Users who were let in, of which the door does not know yet."""
-        self.reports: list[ReportInput] = []
-        self.released: list[tuple[str, str]] = []
-        self.asked = 0
-        self.lose = 0
-        """So many of the next answers to a consume get lost."""
-        self.away = False
-        self.waiting: dict[str, asyncio.Event] | None = None
-        """Where it is a dict, an answer waits until its user's event is set."""
-        self.refuse: RoostError | None = None
-        self.asking: list[Asking] = []
-        """People who are inside and ask to come in; told with the next report."""
-
-    def forget(self, user: str) -> None:
-        """As a store does that lost its last writes: they were never let in."""
-        life, _, number = self.inside.pop(user)
-        self.consumed[life] = number - 1
-
-    async def consume(self, given: ConsumeInput) -> ConsumeReply:
-        self.asked += 1
-        if self.away:
-            raise StoreUnavailable
-        if self.refuse is not None:
-            raise self.refuse
-        if given.life not in self.consumed:
-            raise ServerNotReported
-        user = SIGNER.ticket(given.ticket_id, given.world).user
-        if user not in self.inside:
-            self.consumed[given.life] += 1
-            self.inside[user] = (given.life, given.connection, self.consumed[given.life])
-            self.unheard.add(user)
-        elif self.inside[user][:2] != (given.life, given.connection):
-            raise TicketUsed
-        if self.waiting is not None:
-            await self.waiting.setdefault(user, asyncio.Event()).wait()
-        if self.lose > 0:
-            self.lose -= 1
-            raise OutcomeUnknown
-        self.unheard.discard(user)
-        return ConsumeReply(user, user, "", self.inside[user][2], 1000)
-
-    async def release(self, world: str, server_id: str, given: ReleaseInput) -> ReleaseReply:
-        if self.away:
-            raise StoreUnavailable
-        if self.inside.get(given.user_id, ())[:2] == (given.life, given.connection):
-            del self.inside[given.user_id]
-        self.released.append((given.user_id, given.how))
-        return ReleaseReply(0)
 
     async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply:
-        if self.away:
-            raise StoreUnavailable
-        self.consumed[given.life] = max(given.counted, self.consumed.get(given.life, 0))
-        self.reports.append(given)
+        reply = await super().report(world, server_id, given)
         self.check()
-        asking, self.asking = self.asking, []
-        return ReportReply(self.consumed[given.life], asking)
+        return reply
 
     @property
     def most(self) -> int:
@@ -121,7 +57,12 @@ class Room:
 
     def check(self) -> None:
         assert self.door is not None
-        assert self.most >= len(self.door.guests) + len(self.unheard)
+        assert self.most >= len(self.door.guests) + len(self.unanswered)
+
+
+class NoWaiting(SystemClock):
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
 
 
 class _NoBackoff:
@@ -148,7 +89,8 @@ def registration() -> Registration:
 
 
 def door_to(room: Room, me: Registration | None = None, interval_s: float = 3600.0) -> Door:
-    room.door = Door(room, me or registration(), report_interval_s=interval_s)
+    loops = Loops(NoWaiting())
+    room.door = Door(room, me or registration(), report_interval_s=interval_s, loops=loops)
     return room.door
 
 
@@ -187,7 +129,7 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
     room = Room()
     door = door_to(room)
     await door.report()
-    room.lose = ATTEMPTS - 1
+    room.script.lose("consume", ATTEMPTS - 1)
     await door.consume(ticket_of("ann"))
     await door.report()
     assert (room.consumed["7"], room.reports[-1].counted, room.most) == (1, 1, 1)
@@ -197,11 +139,11 @@ async def test_k_waits_for_every_answer_before_it() -> None:
     room = Room()
     door = door_to(room)
     await door.report()
-    room.waiting = {}
+    waiting = room.script.hold("consume")
     tasks = {user: asyncio.create_task(door.consume(ticket_of(user))) for user in ("ann", "bob", "cid")}
     await until(lambda: room.consumed["7"] == 3)
     for user, counted in (("cid", 0), ("bob", 0), ("ann", 3)):
-        room.waiting[user].set()
+        waiting[user].open()
         await tasks[user]
         await door.report()
         assert (room.reports[-1].counted, room.most) == (counted, 3 if counted else 3 + len(door.guests))
@@ -211,7 +153,7 @@ async def test_who_nobody_waits_for_any_more_goes_back_to_the_line() -> None:
     room = Room()
     door = door_to(room, interval_s=0.0)
     async with door:
-        room.lose = ATTEMPTS
+        room.script.lose("consume", ATTEMPTS)
         with pytest.raises(OutcomeUnknown):
             await door.consume(ticket_of("ann"))
         await until(lambda: room.released == [("ann", "failed")])
@@ -224,13 +166,14 @@ async def test_a_consume_that_was_never_done_is_settled_by_its_refusal() -> None
     room = Room()
     door = door_to(room)
     async with door:
-        room.away = True
+        room.script.refuse("*", StoreUnavailable())
         with pytest.raises(StoreUnavailable):
             await door.consume(ticket_of("ann"))
-        room.away, room.refuse = False, TicketRefused()
-        asked = room.asked
-        await until(lambda: room.asked > asked)
-        await until(lambda: not door._settling)
+        room.script.allow()
+        room.script.refuse("consume", TicketRefused())
+        asked = room.script.count("consume")
+        await until(lambda: room.script.count("consume") > asked)
+        await until(lambda: not door.settling)
     assert room.released == []
     assert door.guests == {}
 
@@ -240,10 +183,10 @@ async def test_a_refusal_is_passed_on_at_once(refusal: RoostError) -> None:
     room = Room()
     door = door_to(room)
     await door.report()
-    room.refuse = refusal
+    room.script.refuse("consume", refusal)
     with pytest.raises(type(refusal)):
         await door.consume(ticket_of("ann"))
-    assert (room.asked, door.guests) == (1, {})
+    assert (room.script.count("consume"), door.guests) == (1, {})
 
 
 async def test_one_person_has_one_connection() -> None:
@@ -276,7 +219,7 @@ async def test_g10_a_forgetful_store_lets_in_no_more_than_the_server_takes() -> 
         room.forget(user)
     with pytest.raises(ServerFull):
         await door.consume(ticket_of("cid"))
-    await door._tell_leaves()
+    await door.tell_leaves()
     assert room.released == [("cid", "failed")]
     assert set(door.guests) == {"ann", "bob"}
 
@@ -286,14 +229,14 @@ async def test_who_asks_to_come_in_and_is_not_here_has_left() -> None:
     door = door_to(room)
     await door.report()
     here = await door.consume(ticket_of("ann"))
-    room.waiting = {}
+    waiting = room.script.hold("consume")
     coming = asyncio.create_task(door.consume(ticket_of("bob"), "b-1"))
     await until(lambda: "bob" in room.inside)
     room.asking = [Asking("ann", here.connection), Asking("bob", "b-1"), Asking("cid", "c-1")]
     await door.report()
-    await door._tell_leaves()
+    await door.tell_leaves()
     assert room.released == [("cid", "dropped")]
-    room.waiting["bob"].set()
+    waiting["bob"].open()
     assert (await coming).connection == "b-1"
 
 
@@ -302,7 +245,7 @@ async def test_a_forged_ticket_does_not_tell_who_is_connected() -> None:
     door = door_to(room)
     ticket = ticket_of("ann")
     await door.consume(ticket)
-    room.refuse = TicketRefused()
+    room.script.refuse("consume", TicketRefused())
     with pytest.raises(TicketRefused) as refused:
         await door.consume(ticket[:-2] + "xx", "another")
     assert not isinstance(refused.value, AlreadyConnected)
@@ -312,15 +255,15 @@ async def test_a_consume_whose_caller_hung_up_is_settled() -> None:
     room = Room()
     door = door_to(room)
     await door.report()
-    room.waiting = {}
+    room.script.hold("consume")
     asking = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
     await eventually(lambda: "ann" in room.inside, "the store to let them in")
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    room.waiting = None
-    await eventually(lambda: not door._settling, "what became of it")
-    await door._tell_leaves()
+    room.script.allow("consume")
+    await eventually(lambda: not door.settling, "what became of it")
+    await door.tell_leaves()
     await door.report()
     assert room.released == [("ann", "failed")]
     assert (room.reports[-1].users, room.reports[-1].counted) == (0, 1)
@@ -330,13 +273,13 @@ async def test_a_leave_is_told_later_if_not_now_and_who_dropped_is_counted_until
     room = Room()
     door = door_to(room)
     ann, bob = [await door.consume(ticket_of(user)) for user in ("ann", "bob")]
-    room.away = True
+    room.script.refuse("*", StoreUnavailable())
     await door.leave(ann, "dropped")
     await door.leave(bob, "clean")
-    room.away = False
+    room.script.allow()
     await door.report()
     assert room.reports[-1].users == 1
-    await door._tell_leaves()
+    await door.tell_leaves()
     await door.report()
     assert sorted(room.released) == [("ann", "dropped"), ("bob", "clean")]
     assert room.reports[-1].users == 0
@@ -346,9 +289,9 @@ async def test_the_loop_tells_what_could_not_be_told() -> None:
     room = Room()
     async with door_to(room, interval_s=0.0) as door:
         guest = await door.consume(ticket_of("ann"))
-        room.away = True
+        room.script.refuse("*", StoreUnavailable())
         await door.leave(guest, "dropped")
-        room.away = False
+        room.script.allow()
         await until(lambda: room.released == [("ann", "dropped")])
         await until(lambda: room.most == 0)
 
@@ -371,14 +314,14 @@ async def test_who_was_let_into_an_earlier_life_is_sent_back() -> None:
     room, me = Room(), registration()
     door = door_to(room, me)
     await door.report()
-    room.waiting = {}
+    waiting = room.script.hold("consume")
     consuming = asyncio.create_task(door.consume(ticket_of("ann")))
     await until(lambda: "ann" in room.inside)
     me.life = "8"
-    room.waiting["ann"].set()
+    waiting["ann"].open()
     with pytest.raises(TicketRefused):
         await consuming
-    await door._tell_leaves()
+    await door.tell_leaves()
     assert (room.released, door.guests) == ([("ann", "failed")], {})
 
 
@@ -422,16 +365,16 @@ def test_g10_whatever_gets_lost_or_late_nobody_is_missed(steps: list[tuple[str, 
 
     async def play() -> None:
         room = Room()
-        room.waiting = {}
+        waiting = room.script.hold("consume")
         door, tasks, people = door_to(room), [], 0
         await door.report()
         for step, number in steps:
             if step == "come":
                 people += 1
-                room.lose += number
+                room.script.lose("consume", number)
                 tasks.append(asyncio.create_task(door.consume(ticket_of(f"u{people}"))))
-            elif step == "answer" and room.waiting:
-                list(room.waiting.values())[number % len(room.waiting)].set()
+            elif step == "answer" and waiting:
+                list(waiting.values())[number % len(waiting)].open()
             elif step == "leave" and door.guests:
                 guest = list(door.guests.values())[number % len(door.guests)]
                 await door.leave(guest, "dropped" if number % 2 else "clean")
@@ -440,14 +383,14 @@ def test_g10_whatever_gets_lost_or_late_nobody_is_missed(steps: list[tuple[str, 
             for _ in range(number if step == "turn" else 2):
                 await asyncio.sleep(0)
             room.check()
-        room.lose = 0
+        room.script.allow("consume")
         for _ in range(100):
-            for event in room.waiting.values():
-                event.set()
+            for gate in waiting.values():
+                gate.open()
             await asyncio.sleep(0)
         await asyncio.gather(*tasks, return_exceptions=True)
-        await until(lambda: not door._settling)
-        await door._tell_leaves()
+        await until(lambda: not door.settling)
+        await door.tell_leaves()
         await door.report()
         assert room.most == len(door.guests) == len(room.inside), "in the end the ledger is exact"
 

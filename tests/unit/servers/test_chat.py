@@ -8,8 +8,7 @@ import pytest
 
 from roost.servers import chat
 from roost.servers.chat import FLOOD, IDLE, QUEUE_LIMIT, SLOW, STOPPING, Member, Pace, Room
-from roost.testing import FakeClock
-from tests.waiting import eventually
+from roost.testing import FakeClock, eventually
 
 
 class Line:

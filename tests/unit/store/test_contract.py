@@ -79,6 +79,16 @@ def test_the_source_holds_each_include_once_before_its_user(shared: Path) -> Non
     ]
 
 
+def test_names_become_positions_and_ints_numbers(shared: Path) -> None:
+    uses = (
+        "local a = keys.bit .. args.id .. args.amount .. #args.rest .. ctx.keys.thing\nreturn { 'NOT_DONE' }"
+    )
+    lines = parse(GOOD.replace("return { 'NOT_DONE' }", uses), shared).source.splitlines()
+
+    assert {"local keys = KEYS", "local args = ARGV", "local args_rest = rest(args, 4)"} <= set(lines)
+    assert "local a = keys[2] .. args[1] .. tonumber(args[2]) .. #args_rest .. ctx.keys[1]" in lines
+
+
 def test_the_name_of_the_source_is_its_sha1(shared: Path) -> None:
     contract = parse(GOOD, shared)
     assert len(contract.sha) == 40

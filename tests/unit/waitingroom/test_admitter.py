@@ -73,10 +73,10 @@ async def test_a_spent_batch_ends_the_round_also_if_there_are_more() -> None:
 
 
 async def test_a_round_is_bounded() -> None:
-    room = Room(*[ticked(0, more=1)] * (MAX_TICKS_IN_A_ROW + 1))
-    admitter = Admitter(cast(WaitingRoom, room))
-    assert await admitter._round(3) is True
-    assert len(room.asked) == MAX_TICKS_IN_A_ROW
+    room = Room(ticked(1, more=1), *[ticked(0, more=1)] * MAX_TICKS_IN_A_ROW)
+    await lead(room)
+    in_one_round = [100, *[99] * (MAX_TICKS_IN_A_ROW - 1)]
+    assert room.batches[: MAX_TICKS_IN_A_ROW + 1] == [*in_one_round, 100]
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable(), ZeroDivisionError()])

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.errors import StoreUnavailable
-from roost.waitingroom.board import BoardCache, Line, WorldBoard
+from roost.waitingroom.board import BoardCache
+from roost.waitingroom.model import Line, WorldBoard
 from roost.waitingroom.scripts import Board
 
 BORN = 1_700_000_000_000_000

@@ -36,7 +36,7 @@ def presence(room: Room) -> Presence:
 
 
 async def test_everybody_is_told_once_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART", 10)
+    monkeypatch.setattr(module, "BATCH_LIMIT", 10)
     room = Room()
     marks = presence(room)
     for n in range(25):
@@ -47,7 +47,7 @@ async def test_everybody_is_told_once_in_parts(monkeypatch: pytest.MonkeyPatch) 
     assert room.sizes == [10, 10, 5]
     assert set(room.marks.values()) == {2000}
     assert len(room.marks) == 25
-    assert marks.strangers == set()
+    assert marks.unknown_to_store == set()
 
 
 async def test_what_could_not_be_told_is_told_later_and_newer_marks_win() -> None:
@@ -72,7 +72,7 @@ async def test_exactly_those_without_a_place_are_found(count: int, data: st.Data
     for user in users:
         marks.mark(user, 1000)
     await marks.flush()
-    assert marks.strangers == unknown
+    assert marks.unknown_to_store == unknown
     assert room.marks.keys() == set(users) - unknown
 
 
@@ -82,5 +82,5 @@ async def test_one_among_many_is_found_with_few_calls() -> None:
     for n in range(500):
         marks.mark(f"u{n}", 1000)
     await marks.flush()
-    assert marks.strangers == {"u77"}
+    assert marks.unknown_to_store == {"u77"}
     assert len(room.sizes) <= 2 * 9 + 1

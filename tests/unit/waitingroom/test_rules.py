@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roost.core.errors import InvalidInput
 from roost.waitingroom.rules import (
-    FIRST,
+    ABSOLUTE_PRIORITY,
     Policy,
     eta_seconds,
     line_of,
@@ -22,7 +22,7 @@ PACES = st.integers(0, 10_000_000)
 
 
 def test_classes_are_read_in_their_order() -> None:
-    assert parse_classes("staff=first, vip=1,base=3") == {"staff": FIRST, "vip": 1, "base": 3}
+    assert parse_classes("staff=first, vip=1,base=3") == {"staff": ABSOLUTE_PRIORITY, "vip": 1, "base": 3}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_worlds_are_names_that_differ() -> None:
 
 
 def test_the_base_class_has_the_keys_without_a_suffix() -> None:
-    policy = Policy(classes={"staff": FIRST, "vip": 1, "base": 3})
+    policy = Policy(classes={"staff": ABSOLUTE_PRIORITY, "vip": 1, "base": 3})
     assert (line_of("base"), line_of("vip")) == ("", ":vip")
     assert policy.lines == [":staff", ":vip", ""]
     assert policy.weights == ":staff=0 :vip=1 =3"

@@ -1,4 +1,4 @@
-"""The same key on the same server, whoever asks; a change of the fleet moves only the keys it must."""
+"""The same key on the same server, in every process; a change of the fleet moves only the keys it must."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConsistentHashing(Strategy):
             server = fleet.servers.get(node)
             if server is not None and server.accepting:
                 return server
-        # The hash may be newer than the fleet: whoever accepts in it may have just left the hash.
+        # The hash may be newer than the fleet: a server that accepts in it may have just left the hash.
         return rank(key, fleet.accepting)[0] if fleet.accepting else fleet.refusal()
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:

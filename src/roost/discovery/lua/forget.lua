@@ -1,7 +1,7 @@
 #!lua
--- Forget tombstones that are older than `keep_ms`: whoever beats that late may register again.
+-- Forget tombstones that are older than `keep_ms`: an instance that beats that late may register again.
 --
--- With the tombstone goes an order that was kept under the instance id: nobody can come back to it.
+-- With the tombstone goes an override that was kept under the instance id: nobody can come back to it.
 --
 -- KEYS @discovery
 --   gone overrides
@@ -15,17 +15,17 @@
 -- FLAGS idempotent
 
 -- @include now_us
+-- @include tombstone_unpack
 
-local cursor, count, keep_ms = args.cursor, args.count, args.keep_ms
 local now = now_us(args.now)
 
 local forgotten = 0
-local part = redis.call('HSCAN', keys.gone, cursor, 'COUNT', count)
+local part = redis.call('HSCAN', keys.gone, args.cursor, 'COUNT', args.count)
 for at = 1, #part[2], 2 do
-  local at_ms = string.match(part[2][at + 1], '^[^\t]+\t%d+\t(%d+)')
-  if not at_ms or now / 1000 - at_ms > keep_ms then
-    forgotten = forgotten + redis.call('HDEL', keys.gone, part[2][at])
-    redis.call('HDEL', keys.overrides, part[2][at])
+  local id, tombstone = part[2][at], tombstone_unpack(part[2][at + 1])
+  if not tombstone or now / 1000 - tonumber(tombstone.at_ms) > args.keep_ms then
+    forgotten = forgotten + redis.call('HDEL', keys.gone, id)
+    redis.call('HDEL', keys.overrides, id)
   end
 end
 return { 'FORGOTTEN', part[1], forgotten }

@@ -25,70 +25,54 @@
 
 -- @include now_us
 -- @include instance_entry
+-- @include instance_override
 -- @include instance_note
 -- @include instance_tell
--- @include instance_suspect
+-- @include removal_cause
+-- @include mark_silent
+-- @include beat_pack
+-- @include beat_unpack
+-- @include beat_update
 
-local id, life, status, load, performance = args.id, args.life, args.status, args.load, args.performance
-local tick_age_ms, now = args.tick_age_ms, now_us(args.now)
+local id, life, now = args.id, args.life, now_us(args.now)
 
 local entry = instance_entry(keys, id)
-local was = entry and redis.call('HGET', keys.beats .. entry.place, id)
 if not entry then
-  local cause, ended = string.match(redis.call('HGET', keys.gone, id) or '', '^([^\t]+)\t(%d+)')
-  if cause and cause ~= 'no-response' and (life == '' or tonumber(life) <= tonumber(ended)) then
+  local cause = removal_cause(keys, id, life)
+  if cause then
     return { 'REMOVED', cause }
   end
   return { 'UNKNOWN' }
 end
-if life ~= '' and life ~= entry.life then
-  if tonumber(life) < tonumber(entry.life) then
-    return { 'FENCED', entry.life }
-  end
-  return { 'UNKNOWN' }
+if life ~= '' and tonumber(life) < tonumber(entry.life) then
+  return { 'FENCED', entry.life }
 end
-if not was then
+local beat = beat_unpack(redis.call('HGET', keys.beats .. entry.service, id))
+if not beat or life ~= '' and life ~= entry.life then
   return { 'UNKNOWN' }
 end
 
-if tick_age_ms * 2 > entry.ttl_ms then
-  local silent_now, is_news = instance_suspect(keys, id, entry)
-  if silent_now then
-    instance_note(keys, now, id, 'changed', entry.life, 'suspect')
-  end
-  if is_news then
-    instance_tell(keys, now, id, entry, 'changed', 'suspect', redis.call('HGET', keys.records .. entry.place, id) or '', redis.call('HGET', keys.beats .. entry.place, id) or '')
-  end
+if args.tick_age_ms * 2 > entry.ttl_ms then
+  mark_silent(keys, now, id, entry)
 else
   local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
-  local suspect, was_status, was_load, told =
-    string.match(was, '^{"suspect":(%d),"status":"([^"]+)","load":(%d+),"told":(%d+)')
-  local still = suspect - suspect % 2
-  if still ~= tonumber(suspect) then
+  if beat.silent then
     redis.call('ZREM', keys.leases, id)
   end
   redis.call('ZADD', keys.leases, 'GT', clock + entry.ttl_ms / 2, id)
-  status = status ~= '' and status or was_status
-  load = load ~= '' and load or was_load
-  performance = performance ~= '' and performance or string.match(was, '"performance":(.+)}$')
-  local step = math.max(1, (entry.capacity > 0 and entry.capacity or tonumber(told)) / 20)
-  local turned = suspect == '1' or status ~= was_status
-  local seen = still > 0 and 'suspect' or status
-  local news = turned or math.abs(load - told) >= step
-  local beat = '{"suspect":' .. still .. ',"status":"' .. status .. '","load":' .. load .. ',"told":' .. (news and load or told)
-    .. ',"beatMs":' .. string.format('%.0f', math.floor(now / 1000)) .. ',"life":' .. entry.life
-    .. ',"performance":' .. performance .. '}'
-  redis.call('HSET', keys.beats .. entry.place, id, beat)
+  local turned, is_news = beat_update(beat, entry, now, args.status, args.load, args.performance)
+  redis.call('HSET', keys.beats .. entry.service, id, beat_pack(beat))
+  local status = beat.unhealthy and 'suspect' or beat.status
   if turned then
-    instance_note(keys, now, id, 'changed', entry.life, seen)
+    instance_note(keys, now, id, entry, 'changed', status)
   end
-  if news then
-    instance_tell(keys, now, id, entry, 'changed', seen, redis.call('HGET', keys.records .. entry.place, id) or '', beat)
+  if is_news then
+    instance_tell(keys, now, id, entry, 'changed', status)
   end
 end
 
-local order = redis.call('HGET', keys.overrides, entry.name ~= '' and entry.name or id)
-if order and string.find(order, '"drain":true', 1, true) then
+local override = instance_override(keys, id, entry)
+if override ~= '' and string.find(override, '"drain":true', 1, true) then
   return { 'DRAIN' }
 end
 return { 'OK' }

@@ -4,7 +4,7 @@ local function instance_entry(keys, id)
   if not packed then
     return nil
   end
-  local place, life, nonce, name, ttl_ms, capacity =
+  local service, life, nonce, name, ttl_ms, capacity =
     string.match(packed, '^([^\t]+)\t(%d+)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)$')
-  return { place = place, life = life, nonce = nonce, name = name, ttl_ms = tonumber(ttl_ms), capacity = tonumber(capacity) }
+  return { service = service, life = life, nonce = nonce, name = name, ttl_ms = tonumber(ttl_ms), capacity = tonumber(capacity) }
 end

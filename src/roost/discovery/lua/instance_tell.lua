@@ -1,10 +1,15 @@
--- Tell the feed what happened to an instance, with all that a reader needs to know it.
--- The bell carries the words of the first design: event and server_id.
+-- Tell the feed what happened to an instance, with record, beat and override as they are now; a removal has neither
+-- record nor beat. The bell carries the words of the first design: event and server_id.
 -- @include feed_append
-local function instance_tell(keys, now, id, entry, event, status, record, beat)
+-- @include instance_override
+local function instance_tell(keys, now, id, entry, event, status)
   local server_id = string.match(entry.name, ':(.+)$') or id
+  local record, beat = '', ''
+  if event ~= 'removed' then
+    record = redis.call('HGET', keys.records .. entry.service, id) or ''
+    beat = redis.call('HGET', keys.beats .. entry.service, id) or ''
+  end
   feed_append(keys, cjson.encode({ event = event, server_id = server_id }), now, 10000, {
-    'event', event, 'id', id, 'place', entry.place, 'life', entry.life, 'serverId', server_id, 'status', status,
-    'record', record, 'beat', beat,
-    'order', redis.call('HGET', keys.overrides, entry.name ~= '' and entry.name or id) or '' })
+    'event', event, 'id', id, 'service', entry.service, 'life', entry.life, 'serverId', server_id, 'status', status,
+    'record', record, 'beat', beat, 'override', instance_override(keys, id, entry) })
 end

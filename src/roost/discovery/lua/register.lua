@@ -3,16 +3,14 @@
 --
 -- A life is larger than every life before it, also after a failover that lost some. A repeated call (the
 -- same nonce) gives the same life. An instance that registers itself again after it was forgotten names
--- its former life: it is refused if it was removed on purpose, or if a later life took its id.
---
--- Where it registers again as something else, the end of its life before is told too: whoever watches its
--- old place or labels only would not see it leave.
+-- its former life: it is refused if it was removed on purpose, or if a later life took its id. Where it comes
+-- back as something else, its end is told first: a watcher of its old service or labels only sees it leave.
 --
 -- KEYS @discovery
 --   meta index leases names gone services overrides feed bell records beats history
 -- ARGV
 --   id           string   instance id
---   place        string   type:group
+--   service        string   type:group
 --   name         string   type:serverId; empty without a server id
 --   record       bytes    the record as JSON
 --   status       string   what the instance says of itself
@@ -31,73 +29,51 @@
 -- FLAGS idempotent
 
 -- @include now_us
+-- @include int
 -- @include instance_entry
+-- @include instance_put
+-- @include instance_unlist
 -- @include instance_note
 -- @include instance_tell
+-- @include removal_cause
+-- @include name_holder
 
-local id, place, name, record = args.id, args.place, args.name, args.record
-local status, load, capacity, performance = args.status, args.load, args.capacity, args.performance
-local ttl_ms, nonce, former_life = args.ttl_ms, args.nonce, args.former_life
-local now = now_us(args.now)
+local id, service, name, former_life, now = args.id, args.service, args.name, args.former_life, now_us(args.now)
 
 local known = instance_entry(keys, id)
-if known and known.nonce == nonce then
+if known and known.nonce == args.nonce then
   return { 'REGISTERED', known.life }
 end
 if former_life ~= '' then
   if known and tonumber(known.life) > tonumber(former_life) then
     return { 'FENCED', known.life }
   end
-  local cause, life = string.match(redis.call('HGET', keys.gone, id) or '', '^([^\t]+)\t(%d+)')
-  if cause and cause ~= 'no-response' and tonumber(life) >= tonumber(former_life) then
+  local cause = removal_cause(keys, id, former_life)
+  if cause then
     return { 'REMOVED', cause }
   end
 end
-
 local kept = redis.call('HMGET', keys.meta, 'clock_ms', 'life')
 local clock = tonumber(kept[1] or '0')
-local holder = name ~= '' and redis.call('HGET', keys.names, name)
-local other = holder and holder ~= id and instance_entry(keys, holder)
-if other then
-  local due = tonumber(redis.call('ZSCORE', keys.leases, holder) or clock)
-  local beat = redis.call('HGET', keys.beats .. other.place, holder) or ''
-  local is_silent = tonumber(string.match(beat, '^{"suspect":(%d),') or '0') % 2 == 1
-  local ends = is_silent and due or due + other.ttl_ms / 2
-  return { 'TAKEN', holder, math.max(0, math.ceil(ends - clock)) }
+local holder, remaining_ms = name_holder(keys, name, id, clock)
+if holder then
+  return { 'TAKEN', holder, remaining_ms }
 end
 
 if known then
-  local same = known.place == place and redis.call('HGET', keys.records .. place, id) == record
-  redis.call('HDEL', keys.records .. known.place, id)
-  redis.call('HDEL', keys.beats .. known.place, id)
-  if redis.call('HLEN', keys.records .. known.place) == 0 then
-    redis.call('SREM', keys.services, known.place)
-  end
-  if known.name ~= '' then
-    redis.call('HDEL', keys.names, known.name)
-  end
+  local same = known.service == service and redis.call('HGET', keys.records .. service, id) == args.record
+  instance_unlist(keys, id, known)
   if not same then
-    instance_tell(keys, now, id, known, 'removed', 'terminated', '', '')
+    instance_tell(keys, now, id, known, 'removed', 'terminated')
   end
 end
 
-local life = string.format('%.0f', math.max(now, tonumber(kept[2] or '0') + 1))
-local beat_ms = string.format('%.0f', math.floor(now / 1000))
-local beat = '{"suspect":0,"status":"' .. status .. '","load":' .. load .. ',"told":' .. load .. ',"beatMs":' .. beat_ms
-  .. ',"life":' .. life .. ',"performance":' .. performance .. '}'
-local entry = { place = place, life = life, name = name }
+local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), int(args.load)
+local entry = { service = service, life = life, nonce = args.nonce, name = name, ttl_ms = args.ttl_ms, capacity = args.capacity }
+local beat = { status = args.status, load = load, told_load = load, beat_ms = int(math.floor(now / 1000)),
+  life = life, performance = args.performance }
 redis.call('HSET', keys.meta, 'life', life)
-redis.call('HSET', keys.index, id, table.concat({ place, life, nonce, name, ttl_ms, capacity }, '\t'))
-redis.call('ZADD', keys.leases, clock + ttl_ms / 2, id)
-redis.call('HSET', keys.records .. place, id, record)
-redis.call('HSET', keys.beats .. place, id, beat)
-redis.call('SADD', keys.services, place)
-if name ~= '' then
-  redis.call('HSET', keys.names, name, id)
-end
-if redis.call('HDEL', keys.gone, id) == 1 then
-  redis.call('PERSIST', keys.history .. id)
-end
-instance_note(keys, now, id, 'added', life, status)
-instance_tell(keys, now, id, entry, 'added', status, record, beat)
+instance_put(keys, id, entry, args.record, beat, clock + args.ttl_ms / 2)
+instance_note(keys, now, id, entry, 'added', args.status)
+instance_tell(keys, now, id, entry, 'added', args.status)
 return { 'REGISTERED', life }

@@ -8,7 +8,7 @@
 -- ARGV
 --   id         string   instance id
 --   life       string   the life that is meant; empty: whichever it has
---   place      string   type:group where it is expected; empty: anywhere
+--   service      string   type:group where it is expected; empty: anywhere
 --   cause      string   terminated or removed
 --   now        int      test override of the server's clock in µs; empty outside tests
 -- REPLY
@@ -19,15 +19,14 @@
 
 -- @include now_us
 -- @include instance_entry
+-- @include removal_cause
 -- @include instance_end
 
-local id, life, place, cause = args.id, args.life, args.place, args.cause
-local now = now_us(args.now)
+local id, life, service, now = args.id, args.life, args.service, now_us(args.now)
 
 local entry = instance_entry(keys, id)
 if not entry then
-  local was = string.match(redis.call('HGET', keys.gone, id) or '', '^([^\t]+)')
-  if was and was ~= 'no-response' then
+  if removal_cause(keys, id, '') then
     return { 'LEFT' }
   end
   return { 'UNKNOWN' }
@@ -35,8 +34,8 @@ end
 if life ~= '' and tonumber(life) < tonumber(entry.life) then
   return { 'FENCED', entry.life }
 end
-if place ~= '' and place ~= entry.place then
+if service ~= '' and service ~= entry.service then
   return { 'UNKNOWN' }
 end
-instance_end(keys, now, id, entry, cause)
+instance_end(keys, now, id, entry, args.cause)
 return { 'LEFT' }

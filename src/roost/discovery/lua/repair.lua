@@ -18,20 +18,19 @@
 -- @include instance_entry
 -- @include instance_end
 
-local cursor, count = args.cursor, args.count
 local now = now_us(args.now)
 
 local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
 local mended = 0
-local part = redis.call('HSCAN', keys.index, cursor, 'COUNT', count)
+local part = redis.call('HSCAN', keys.index, args.cursor, 'COUNT', args.count)
 for at = 1, #part[2], 2 do
   local id = part[2][at]
   local entry = instance_entry(keys, id)
   if not entry then
     -- A scan may show an id twice: it was ended a moment ago.
-  elseif redis.call('HEXISTS', keys.records .. entry.place, id) + redis.call('HEXISTS', keys.beats .. entry.place, id) == 2 then
+  elseif redis.call('HEXISTS', keys.records .. entry.service, id) + redis.call('HEXISTS', keys.beats .. entry.service, id) == 2 then
     mended = mended + redis.call('ZADD', keys.leases, 'NX', clock + entry.ttl_ms / 2, id)
-    mended = mended + redis.call('SADD', keys.services, entry.place)
+    mended = mended + redis.call('SADD', keys.services, entry.service)
     if entry.name ~= '' then
       mended = mended + redis.call('HSETNX', keys.names, entry.name, id)
     end

@@ -19,49 +19,32 @@
 -- FLAGS idempotent
 
 -- @include now_us
+-- @include int
 -- @include lease_clock
 -- @include instance_entry
--- @include instance_note
--- @include instance_tell
--- @include instance_suspect
 -- @include instance_end
+-- @include mark_silent
+-- @include removal_budget
+-- @include shuffle
 
-local limit, budget_percent, window_ms = args.limit, args.budget_percent, args.window_ms
-local max_step_ms, now = args.max_step_ms, now_us(args.now)
+local now = now_us(args.now)
 
-local clock = lease_clock(keys.meta, now, max_step_ms)
-local total = redis.call('ZCARD', keys.leases)
-local silent = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock, 'LIMIT', 0, limit)
+local clock = lease_clock(keys.meta, now, args.max_step_ms)
+local budget, from, spent = removal_budget(keys, clock, args.budget_percent, args.window_ms)
 local over, ended, suspected, held = {}, {}, {}, {}
-for _, id in ipairs(silent) do
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock, 'LIMIT', 0, args.limit)) do
   local entry = instance_entry(keys, id)
   if not entry then
     redis.call('ZREM', keys.leases, id)
+  elseif mark_silent(keys, now, id, entry) then
+    suspected[#suspected + 1] = id
   else
-    local silent_now, is_news = instance_suspect(keys, id, entry)
-    if not silent_now then
-      over[#over + 1] = id
-    else
-      suspected[#suspected + 1] = id
-      instance_note(keys, now, id, 'changed', entry.life, 'suspect')
-      if is_news then
-        instance_tell(keys, now, id, entry, 'changed', 'suspect', redis.call('HGET', keys.records .. entry.place, id) or '', redis.call('HGET', keys.beats .. entry.place, id) or '')
-      end
-    end
+    over[#over + 1] = id
   end
 end
 
-math.randomseed(now % 2147483647)
-local kept = redis.call('HMGET', keys.meta, 'window_from_ms', 'window_ended')
-local from, spent = tonumber(kept[1] or clock), tonumber(kept[2] or '0')
-if clock - from >= window_ms or clock < from then
-  from, spent = clock, 0
-end
-local budget = math.max(1, math.floor((total + spent) * budget_percent / 100)) - spent
-for at = #over, 1, -1 do
-  local pick = math.random(at)
-  over[at], over[pick] = over[pick], over[at]
-  local id = over[at]
+shuffle(over, now)
+for _, id in ipairs(over) do
   local entry = instance_entry(keys, id)
   if #ended < budget then
     ended[#ended + 1] = id
@@ -72,6 +55,6 @@ for at = #over, 1, -1 do
   end
 end
 if #over > 0 then
-  redis.call('HSET', keys.meta, 'window_from_ms', from, 'window_ended', spent + #ended)
+  redis.call('HSET', keys.meta, 'window_from_ms', int(from), 'window_ended', int(spent + #ended))
 end
 return { 'SWEPT', clock, ended, suspected, held }

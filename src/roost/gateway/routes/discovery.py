@@ -14,18 +14,18 @@ from roost.api.discovery import (
     BeatReply,
     InstanceDetail,
     InstanceList,
-    Order,
+    Override,
     Registered,
     RegisterInput,
 )
-from roost.app import Platform
+from roost.api.limits import Name, OptionalLife, OptionalName
 from roost.core import errors as e
 from roost.core.events import Mark
-from roost.discovery.cache import ListCache
-from roost.gateway.peer import client_ip
-from roost.gateway.route import Request, Route
-from roost.gateway.stream import Event, stream
-from roost.settings import parse_networks
+from roost.core.ids import check_service
+from roost.gateway.context import Gateway
+from roost.web.peer import client_ip
+from roost.web.route import Header, Request, Route
+from roost.web.stream import Event, stream
 
 JSON = "application/json"
 INSTANCES = "/sd/v1/instances"
@@ -33,42 +33,38 @@ INSTANCE = f"{INSTANCES}/{{id}}"
 
 
 class ListQuery(Message):
-    type: str = "*"
-    group: str = "*"
+    type: Name = "*"
+    group: Name = "*"
     verify: bool = False
     label: list[str] = []  # noqa: RUF012
 
 
 class WatchQuery(Message):
-    type: str = "*"
-    group: str = "*"
+    type: Name = "*"
+    group: Name = "*"
     label: list[str] = []  # noqa: RUF012
 
 
 class RemoveQuery(Message):
-    type: str = ""
-    group: str = ""
-    life: str = ""
+    type: OptionalName = ""
+    group: OptionalName = ""
+    life: OptionalLife = ""
     cause: Literal["terminated", "removed"] = "terminated"
 
 
-class _Handlers:
-    """What answers each route; the cached lists are theirs in common."""
-
-    def __init__(self, platform: Platform) -> None:
-        self._discovery, self._prober = platform.discovery, platform.prober
-        self._lists = ListCache(platform.discovery)
-        self._proxies = parse_networks(platform.settings.gateway.trusted_proxies)
+class DiscoveryRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        platform = gateway.platform
+        self._discovery, self._prober, self._lists = platform.discovery, platform.prober, platform.lists
+        self._proxies = gateway.proxies
 
     async def register_instance(self, request: Request) -> Registered:
         given: RegisterInput = request.body
         if not given.public_ip:
             given.public_ip = client_ip(request.http, self._proxies)
-        registered = await self._discovery.register(given)
-        self._lists.forget()
-        return registered
+        return await self._discovery.register(given)
 
-    async def heartbeat(self, request: Request) -> BeatReply:
+    async def send_heartbeat(self, request: Request) -> BeatReply:
         return await self._discovery.heartbeat(request.path["id"], request.body)
 
     async def list_instances(self, request: Request) -> web.Response:
@@ -86,15 +82,14 @@ class _Handlers:
     async def remove_instance(self, request: Request) -> None:
         q: RemoveQuery = request.query
         await self._discovery.remove(request.path["id"], q.type, q.group, life=q.life, cause=q.cause)
-        self._lists.forget()
 
     async def override_instance(self, request: Request) -> InstanceDetail:
         await self._discovery.override(request.path["id"], request.body)
-        self._lists.forget()
         return await self._discovery.get(request.path["id"])
 
     async def watch_instances(self, request: Request) -> web.StreamResponse:
         query: WatchQuery = request.query
+        check_service(query.type, query.group)  # while there can be an answer other than a stream
         after = _mark(request.http.headers.get("Last-Event-ID", ""))
 
         async def events() -> AsyncIterator[Event]:
@@ -106,13 +101,13 @@ class _Handlers:
         return await stream(request.http, events(), request.request_id)
 
 
-def discovery_routes(platform: Platform) -> list[Route]:
+def routes(gateway: Gateway) -> list[Route]:
     """The routes of document 003, and what grew around them."""
-    on = _Handlers(platform)
-    return [*_lease_routes(on), *_lookup_routes(on), *_order_routes(on), _watch_route(on)]
+    on = DiscoveryRoutes(gateway)
+    return [*_lease_routes(on), *_lookup_routes(on), *_operator_routes(on), _watch_route(on)]
 
 
-def _lease_routes(on: _Handlers) -> list[Route]:
+def _lease_routes(on: DiscoveryRoutes) -> list[Route]:
     return [
         Route(
             "POST",
@@ -123,12 +118,12 @@ def _lease_routes(on: _Handlers) -> list[Route]:
             body=RegisterInput,
             reply=Registered,
             status=201,
-            errors=(e.ServerIdTaken, e.RemovedInstance, e.FencedInstance, e.InvalidId),
+            errors=(e.UnknownInstance, e.ServerIdTaken, e.RemovedInstance, e.FencedInstance),
         ),
         Route(
             "POST",
             f"{INSTANCE}/heartbeat",
-            on.heartbeat,
+            on.send_heartbeat,
             "Renew the lease; OK or DRAIN",
             scope="register",
             body=Beat,
@@ -138,7 +133,7 @@ def _lease_routes(on: _Handlers) -> list[Route]:
     ]
 
 
-def _lookup_routes(on: _Handlers) -> list[Route]:
+def _lookup_routes(on: DiscoveryRoutes) -> list[Route]:
     return [
         Route(
             "GET",
@@ -161,7 +156,7 @@ def _lookup_routes(on: _Handlers) -> list[Route]:
     ]
 
 
-def _order_routes(on: _Handlers) -> list[Route]:
+def _operator_routes(on: DiscoveryRoutes) -> list[Route]:
     return [
         Route(
             "DELETE",
@@ -177,16 +172,16 @@ def _order_routes(on: _Handlers) -> list[Route]:
             "PUT",
             f"{INSTANCE}/override",
             on.override_instance,
-            "Order: drain, out of service, weight; an empty order lifts it",
+            "Override: drain, out of service, weight; an empty one lifts it",
             scope="admin",
-            body=Order,
+            body=Override,
             reply=InstanceDetail,
             errors=(e.UnknownInstance,),
         ),
     ]
 
 
-def _watch_route(on: _Handlers) -> Route:
+def _watch_route(on: DiscoveryRoutes) -> Route:
     return Route(
         "GET",
         "/sd/v1/watch",
@@ -195,6 +190,14 @@ def _watch_route(on: _Handlers) -> Route:
         scope="read",
         query=WatchQuery,
         content_type="text/event-stream",
+        headers=(
+            Header(
+                "Last-Event-ID",
+                "`<revision>-<revisionAt>` of the last change seen: goes on from there. "
+                "One that does not fit begins with a snapshot.",
+                "^[0-9]{1,19}-[0-9]{1,19}$",
+            ),
+        ),
     )
 
 

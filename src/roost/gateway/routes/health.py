@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from roost.api import Message
 from roost.api.discovery import HealthReport
-from roost.app import Platform
-from roost.gateway.route import Request, Route
+from roost.api.limits import Name
+from roost.gateway.context import Gateway
+from roost.web.route import Request, Route
 
 
 class HealthQuery(Message):
-    type: str = "*"
-    group: str = "*"
+    type: Name = "*"
+    group: Name = "*"
 
 
-def health_routes(platform: Platform) -> list[Route]:
-    checker = platform.checker
+class HealthRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._checker = gateway.platform.checker
 
-    async def report(request: Request) -> HealthReport:
+    async def get_health(self, request: Request) -> HealthReport:
         wanted: HealthQuery = request.query
+        checker = self._checker
         servers = [
             server
             for server in checker.servers()
             if wanted.type in ("*", server.type) and wanted.group in ("*", server.group)
         ]
-        return HealthReport(servers, checker.tally.live, checker.fell, checker.rose)
+        return HealthReport(servers, checker.tally.live, checker.turns.fell, checker.turns.rose)
 
+
+def routes(gateway: Gateway) -> list[Route]:
     return [
         Route(
             "GET",
             "/sd/v1/health",
-            report,
+            HealthRoutes(gateway).get_health,
             "The health of every server, the unhealthy first, with the votes of the checkers",
             scope="read",
             query=HealthQuery,

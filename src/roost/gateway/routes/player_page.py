@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from aiohttp import web
 
-from roost.app import Platform
 from roost.core.errors import UnknownWorld
-from roost.gateway.route import Request, Route
+from roost.gateway.context import Gateway
+from roost.web.route import Request, Route
 
 _PAGE = (files("roost.gateway") / "pages" / "queue.html").read_bytes()
 
@@ -34,21 +34,26 @@ _HEADERS = {
 }
 
 
-def player_page_routes(platform: Platform) -> list[Route]:
-    hold = f"{max(1, platform.settings.queue.gone_seconds // 60)} min".encode()
-    body = _PAGE.replace(b"5 minutes</span>", hold + b"</span>")
+class PlayerPageRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._worlds = gateway.platform.worlds
+        hold = f"{max(1, gateway.platform.settings.queue.gone_seconds // 60)} min".encode()
+        self._body = _PAGE.replace(b"5 minutes</span>", hold + b"</span>")
 
-    async def page(request: Request) -> web.Response:
-        platform.worlds.of(request.path["world"])
-        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=_HEADERS)
+    async def get_queue_page(self, request: Request) -> web.Response:
+        self._worlds.of(request.path["world"])
+        return web.Response(body=self._body, content_type="text/html", charset="utf-8", headers=_HEADERS)
 
+
+def routes(gateway: Gateway) -> list[Route]:
     return [
         Route(
             "GET",
             "/queue/{world}",
-            page,
+            PlayerPageRoutes(gateway).get_queue_page,
             "The page on which players wait; who they are comes in the fragment",
             errors=(UnknownWorld,),
+            touches_store=False,
             content_type="text/html",
         )
     ]

@@ -17,8 +17,10 @@ from prometheus_client.registry import Collector
 
 from roost.api import Message
 from roost.api.discovery import Instance
-from roost.app import Platform
-from roost.gateway.route import Request, Route
+from roost.api.limits import Name
+from roost.gateway.context import Gateway
+from roost.web.metrics import CONTENT_TYPE
+from roost.web.route import Request, Route
 
 MAX_FIELDS = 32
 """Different `performance` fields that become gauges; the rest is left out."""
@@ -27,40 +29,42 @@ _LABEL = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class TargetQuery(Message):
-    type: str = "*"
-    group: str = "*"
+    type: Name = "*"
+    group: Name = "*"
     port: str = ""
     """Name of the port to scrape; empty: metrics, http or the first one."""
 
 
 class PerformanceQuery(Message):
-    type: str = "*"
-    group: str = "*"
+    type: Name = "*"
+    group: Name = "*"
 
 
-def prometheus_routes(platform: Platform) -> list[Route]:
-    discovery = platform.discovery
+class PrometheusRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._discovery = gateway.platform.discovery
 
-    async def prometheus_targets(request: Request) -> web.Response:
+    async def list_prometheus_targets(self, request: Request) -> web.Response:
         query: TargetQuery = request.query
-        found = await discovery.discover(query.type, query.group)
+        found = await self._discovery.discover(query.type, query.group)
         targets = [target for i in found.instances if (target := _target(i, query.port)) is not None]
         return web.Response(body=msgspec.json.encode(targets), content_type="application/json")
 
-    async def prometheus_performance(request: Request) -> web.Response:
+    async def get_prometheus_performance(self, request: Request) -> web.Response:
         query: PerformanceQuery = request.query
-        found = await discovery.discover(query.type, query.group)
+        found = await self._discovery.discover(query.type, query.group)
         registry = CollectorRegistry()
         registry.register(_Performance(found.instances))
-        return web.Response(
-            body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"}
-        )
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
 
+
+def routes(gateway: Gateway) -> list[Route]:
+    on = PrometheusRoutes(gateway)
     return [
         Route(
             "GET",
             "/sd/v1/prometheus",
-            prometheus_targets,
+            on.list_prometheus_targets,
             "Targets for Prometheus http_sd; an error, never an empty list, when the store is away",
             scope="read",
             open_in_dev=True,
@@ -69,7 +73,7 @@ def prometheus_routes(platform: Platform) -> list[Route]:
         Route(
             "GET",
             "/sd/v1/prometheus/performance",
-            prometheus_performance,
+            on.get_prometheus_performance,
             "Numeric performance fields of every instance as gauges",
             scope="read",
             open_in_dev=True,

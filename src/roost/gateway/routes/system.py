@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from aiohttp import web
 
-from roost.api.system import Health, Ready, Status, StoreNode, StoreStatus
+from roost.api.system import Ready, Status, StoreNode, StoreStatus
 from roost.app import Platform
 from roost.core.errors import StoreUnavailable
-from roost.gateway import metrics, openapi
-from roost.gateway.route import Request, Route, RouteStats
+from roost.gateway import openapi
+from roost.gateway.context import Gateway
 from roost.store.inspect import eviction_fault, kind_of, read_info
+from roost.store.store import Store
 from roost.version import __version__
+from roost.web.metrics import LoopMetrics, MetricsPage, RouteMetrics, Source
+from roost.web.ops import Ops, check_loops
+from roost.web.route import Request, Route
 
 
-async def healthz(request: Request) -> Health:
-    return Health()
+def ops_of(gateway: Gateway) -> Ops:
+    platform = gateway.platform
+    own: tuple[Source, ...] = (RouteMetrics(gateway.table), LoopMetrics(platform.store.loops))
+
+    async def ready() -> Ready:
+        return await _ready(platform.store)
+
+    return Ops(MetricsPage(platform.settings.profile, own + platform.metrics), ready)
 
 
-async def readyz(request: Request) -> Ready:
-    store = request.platform.store
+async def _ready(store: Store) -> Ready:
+    check_loops(store.loops)
     latency_s = await store.ping(timeout_s=1.0)
     if fault := eviction_fault(await read_info(store, "memory")):
         raise StoreUnavailable(fault, hint="set maxmemory-policy noeviction on the store")
-    return Ready(store_latency_ms=round(latency_s * 1000, 3))
+    return Ready("ready", round(latency_s * 1000, 3))
 
 
-async def status(request: Request) -> Status:
-    platform = request.platform
-    return Status(
-        version=__version__,
-        profile=platform.settings.profile,
-        roles=list(platform.roles),
-        started_at=datetime.fromtimestamp(platform.started_at, UTC).isoformat(timespec="seconds"),
-        pid=os.getpid(),
-        store=await _store_status(platform),
-    )
+class SystemRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._platform = gateway.platform
+        self._table = gateway.table
+
+    async def get_status(self, request: Request) -> Status:
+        platform = self._platform
+        return Status(
+            version=__version__,
+            profile=platform.settings.profile,
+            roles=list(platform.roles),
+            started_at=datetime.fromtimestamp(platform.started_at, UTC).isoformat(timespec="seconds"),
+            pid=os.getpid(),
+            store=await _store_status(platform),
+        )
+
+    async def get_openapi(self, request: Request) -> web.Response:
+        return web.json_response(openapi.document(self._table))
+
+    async def get_docs(self, request: Request) -> web.Response:
+        return web.Response(text=openapi.page(self._table), content_type="text/html")
 
 
 async def _store_status(platform: Platform) -> StoreStatus:
@@ -70,39 +90,14 @@ async def _store_status(platform: Platform) -> StoreStatus:
     )
 
 
-def system_routes(platform: Platform, stats: Mapping[Route, RouteStats]) -> list[Route]:
-    """The routes that every gateway has. `stats` is read when the metrics page is asked for."""
-    registry = metrics.make_registry(platform, stats)
-
-    async def metrics_page(request: Request) -> web.Response:
-        await metrics.look(platform.worlds.all())
-        return web.Response(
-            body=metrics.page(registry), headers={"Content-Type": "text/plain; version=0.0.4"}
-        )
-
-    async def openapi_document(request: Request) -> web.Response:
-        return web.json_response(openapi.document(stats))
-
-    async def docs(request: Request) -> web.Response:
-        return web.Response(text=openapi.page(stats), content_type="text/html")
-
-    away = (StoreUnavailable,)
+def routes(gateway: Gateway) -> list[Route]:
+    on = SystemRoutes(gateway)
     return [
-        Route("GET", "/healthz", healthz, "The process is alive", reply=Health),
-        Route("GET", "/readyz", readyz, "Requests can be served; 503 says why not", reply=Ready, errors=away),
-        Route(
-            "GET",
-            "/metrics",
-            metrics_page,
-            "Prometheus metrics",
-            scope="read",
-            open_in_dev=True,
-            content_type="text/plain",
-        ),
+        *ops_of(gateway).routes(),
         Route(
             "GET",
             "/admin/v1/status",
-            status,
+            on.get_status,
             "State of this process and its store",
             scope="read",
             reply=Status,
@@ -110,10 +105,12 @@ def system_routes(platform: Platform, stats: Mapping[Route, RouteStats]) -> list
         Route(
             "GET",
             "/openapi.json",
-            openapi_document,
+            on.get_openapi,
             "This API as OpenAPI 3.1",
             scope="read",
             open_in_dev=True,
         ),
-        Route("GET", "/docs", docs, "This page", scope="read", open_in_dev=True, content_type="text/html"),
+        Route(
+            "GET", "/docs", on.get_docs, "This page", scope="read", open_in_dev=True, content_type="text/html"
+        ),
     ]

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from roost.api.tokens import NewToken, TokenInput, TokenList
-from roost.gateway.auth import Tokens
-from roost.gateway.errors import NotFound
-from roost.gateway.route import Request, Route
+from roost.core.errors import NotFound
+from roost.gateway.context import Gateway
+from roost.web.route import Request, Route
 
 
-def token_routes(tokens: Tokens) -> list[Route]:
-    async def create_token(request: Request) -> NewToken:
-        return await tokens.create(request.body)
+class TokenRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._tokens = gateway.tokens
 
-    async def list_tokens(request: Request) -> TokenList:
-        return TokenList(await tokens.list())
+    async def create_token(self, request: Request) -> NewToken:
+        return await self._tokens.create(request.body)
 
-    async def revoke_token(request: Request) -> None:
-        await tokens.revoke(request.path["id"])
+    async def list_tokens(self, request: Request) -> TokenList:
+        return TokenList(await self._tokens.list())
 
+    async def revoke_token(self, request: Request) -> None:
+        await self._tokens.revoke(request.path["id"])
+
+
+def routes(gateway: Gateway) -> list[Route]:
+    on = TokenRoutes(gateway)
     return [
         Route(
             "POST",
             "/auth/v1/tokens",
-            create_token,
+            on.create_token,
             "Make a token; its secret is shown this once",
             scope="admin",
             body=TokenInput,
@@ -32,7 +38,7 @@ def token_routes(tokens: Tokens) -> list[Route]:
         Route(
             "GET",
             "/auth/v1/tokens",
-            list_tokens,
+            on.list_tokens,
             "Every token, without secrets",
             scope="admin",
             reply=TokenList,
@@ -40,7 +46,7 @@ def token_routes(tokens: Tokens) -> list[Route]:
         Route(
             "DELETE",
             "/auth/v1/tokens/{id}",
-            revoke_token,
+            on.revoke_token,
             "Revoke a token; refused everywhere within two seconds",
             scope="admin",
             status=204,

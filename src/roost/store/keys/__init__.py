@@ -34,7 +34,7 @@ class KeyFamily:
     each: str = ""
     """What a script appends, such as `:<userId>`: then the key is a prefix."""
     ttl_s: int | None = None
-    """How long it outlives its last use; None: until a script deletes it. No rule depends on it."""
+    """How long it lasts once it may go; None: until a script deletes it. No rule depends on it."""
 
     @property
     def is_prefix(self) -> bool:

@@ -18,7 +18,7 @@ GROUP = KeyGroup(
         KeyFamily(
             "index",
             "hash",
-            "instanceId → place, life, nonce, name, ttl, capacity; an id that is not here does not exist",
+            "instanceId → service, life, nonce, name, ttl, capacity; an id that is not here does not exist",
             "`pvp:servers`",
         ),
         KeyFamily(
@@ -27,13 +27,15 @@ GROUP = KeyGroup(
             "instanceId → lease time at which its silence makes it suspect, or, if it is, dead",
             "the TTL of `service:instance:{instanceId}` and `pvp:server:{server_id}`",
         ),
-        KeyFamily("names", "hash", "type:serverId → instanceId of the live instance that bears it"),
-        KeyFamily("gone", "hash", "instanceId → tombstone: cause, life, time, place; kept for an hour"),
-        KeyFamily("services", "set", "Places (type:group) with live instances"),
-        KeyFamily("overrides", "hash", "type:serverId or instanceId → what the operator ordered, JSON"),
+        KeyFamily("names", "hash", "type:serverId → instanceId of the live instance that has it"),
+        KeyFamily("gone", "hash", "instanceId → tombstone: cause, life, time, service; kept for an hour"),
+        KeyFamily("services", "set", "Services (type:group) with live instances"),
+        KeyFamily(
+            "overrides", "hash", "type:serverId or instanceId → the override that an operator set, JSON"
+        ),
         KeyFamily("checkers", "zset", "Health checker → lease time until which it counts"),
         KeyFamily("votes", "hash", "Health checker → whom it finds unhealthy: id and life"),
-        KeyFamily("ill", "hash", "instanceId → the life in which most checkers found it unhealthy"),
+        KeyFamily("unhealthy", "hash", "instanceId → the life in which most checkers found it unhealthy"),
         KeyFamily(
             "records",
             "hash",
@@ -44,14 +46,14 @@ GROUP = KeyGroup(
         KeyFamily(
             "beats",
             "hash",
-            "instanceId → its last beat: status, load, time, performance, JSON",
+            "instanceId → its last beat, packed by `beat_pack.lua`: status, load, time, performance",
             "`lastHeartbeat` and `performance` of `service:instance:{instanceId}`",
             each=":<type>:<group>",
         ),
         KeyFamily(
             "history",
             "list",
-            "The last 32 things that happened to it",
+            "The last 32 things that happened to it; expires after its end",
             each=":<instanceId>",
             ttl_s=86_400,
         ),

@@ -30,7 +30,7 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
         for family in found.families:
             kind = "<kind>:" if found is SCOPE else ""
             each = "<:job>" if family.name == "leader" else family.each
-            lasts = f"; expires {_span(family.ttl_s)} after its last use" if family.ttl_s else ""
+            lasts = f" (TTL {_span(family.ttl_s)})" if family.ttl_s else ""
             pattern = f"{found.stem}{family.name}:{kind}{{{found.tag}}}{each}"
             yield pattern, family.type, family.meaning + lasts, family.stands_for
 

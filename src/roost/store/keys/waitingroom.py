@@ -20,7 +20,7 @@ GROUP = KeyGroup(
         KeyFamily(
             "servers",
             "hash",
-            "The ledger: server id → life, capacity, people reported, consumes, report, doubt, url",
+            "The ledger: server id → life, capacity, reported, counted, consumed, number, doubt, url",
             "`server:status`, which is exported for others to read",
         ),
         KeyFamily("offers", "zset", "userId → lease time at which the ticket ends"),

@@ -2,7 +2,7 @@
 -- Lead a scope: renew the leadership that `holder` has under `epoch`, or take it if it is free or over.
 --
 -- Each call is also a look at the lease clock, so leadership passes on only while somebody asks for it.
--- A repeated call gives the same answer: whoever holds it and asks again holds it.
+-- A repeated call gives the same answer: the owner that asks again is still the owner.
 --
 -- KEYS
 --   leader       hash    who leads, under which epoch, until when, and the lease clock

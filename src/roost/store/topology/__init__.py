@@ -41,7 +41,7 @@ class Topology(Protocol):
 def single_primary_policy(link: Link, call: Call, word: str, message: str) -> bool:
     """What to do with an error reply where one primary serves everything.
 
-    READONLY means that the primary was demoted under us: dialling again resolves its name anew.
+    READONLY means that the primary was demoted under us: dialling again resolves its name again.
     """
     if word == "READONLY":
         link.redial("the node is a replica now")

@@ -1,6 +1,6 @@
 """A cluster: every call goes to the primary that owns the slot of its key.
 
-The slot map is learnt from any node, corrected by MOVED, and learnt anew on any sign of trouble.
+The slot map is learnt from any node, corrected by MOVED, and learnt again on any sign of trouble.
 Calls that wait for a node which no longer owns their slot are taken along to the new owner.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError, StoreRefused, StoreUnavailable
+from roost.core.loops import Loops
 from roost.store.call import Call
 from roost.store.connection import Access, Connection, ask, dial, reason_of
 from roost.store.link import Link, LinkOptions, retry_later
@@ -39,8 +40,11 @@ def slot_of(key: bytes) -> int:
 class Cluster:
     shape: Shape = "cluster"
 
-    def __init__(self, seeds: tuple[Address, ...], access: Access, options: LinkOptions) -> None:
+    def __init__(
+        self, seeds: tuple[Address, ...], access: Access, options: LinkOptions, loops: Loops | None = None
+    ) -> None:
         self.access = access
+        self._loops = loops or Loops()
         self._seeds = seeds
         self._options = options
         self._owners: list[Address | None] = [None] * SLOTS
@@ -49,7 +53,7 @@ class Cluster:
         self._refused: StoreRefused | None = None
         self._refresh_now = asyncio.Event()
         self._refreshed = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep_map(), name="cluster map")
+        self._keeper = asyncio.create_task(self._loops.keep_running("cluster map", self._keep_map))
 
     # -- calls
 
@@ -120,7 +124,14 @@ class Cluster:
     def _link(self, address: Address) -> Link:
         link = self._links.get(address)
         if link is None:
-            link = Link(str(address), lambda: self._connect(address), self._options, self._policy, self.doubt)
+            link = Link(
+                str(address),
+                lambda: self._connect(address),
+                self._options,
+                self._policy,
+                self.doubt,
+                loops=self._loops,
+            )
             self._links[address] = link
         return link
 
@@ -130,21 +141,23 @@ class Cluster:
     # -- the map
 
     async def _keep_map(self) -> None:
-        while True:
-            try:
-                await self._refresh()
-            except Exception as error:  # the keeper must outlive any single bad answer
-                self._refused = error if isinstance(error, StoreRefused) else None
-                self._why_unknown = reason_of(error)
-                log.warning("cluster map not learnt", extra={"reason": self._why_unknown})
+        """Learn the map, then wait until somebody doubts it or it is old."""
+        try:
+            await self._refresh()
+        except Exception as error:
+            self._refused = error if isinstance(error, StoreRefused) else None
+            self._why_unknown = reason_of(error)
+            raise
+        finally:
             self._refreshed.set()
-            await asyncio.sleep(jittered(REFRESH_PAUSE_S, 0.3))
-            try:
-                async with asyncio.timeout(jittered(REFRESH_INTERVAL_S)):
-                    await self._refresh_now.wait()
-            except TimeoutError:
-                pass
-            self._refresh_now.clear()
+        self._loops.loop("cluster map").good()
+        await asyncio.sleep(jittered(REFRESH_PAUSE_S, 0.3))
+        try:
+            async with asyncio.timeout(jittered(REFRESH_INTERVAL_S)):
+                await self._refresh_now.wait()
+        except TimeoutError:
+            pass
+        self._refresh_now.clear()
 
     async def _refresh(self) -> None:
         owners = await self._learn()

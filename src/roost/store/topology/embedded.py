@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from roost.core.backoff import Backoff
 from roost.core.errors import DataFolderInUse, StartFailed, StoreError
+from roost.core.loops import Loops
 from roost.store.connection import Access, ask, dial
 from roost.store.url import Address
 
@@ -38,6 +38,8 @@ log = logging.getLogger("roost.store.embedded")
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
 ATTACH_TIMEOUT_S = 5.0
+RESTART_PAUSE_S = 1.0
+"""A server that dies as soon as it is started is not started in a tight loop."""
 
 
 def find_server_binary(setting: str = "") -> Path:
@@ -81,24 +83,19 @@ class EmbeddedServer:
     _process: asyncio.subprocess.Process | None = None
     _guard: asyncio.Task[None] | None = None
 
-    def watch(self) -> None:
+    def watch(self, loops: Loops) -> None:
         """Start the server again should it die under us."""
-        self._guard = asyncio.create_task(self._keep_running(), name="embedded store")
+        self._guard = asyncio.create_task(
+            loops.keep_running("embedded store", self._restart, pause_s=RESTART_PAUSE_S)
+        )
 
-    async def _keep_running(self) -> None:
-        backoff = Backoff(0.1, 5.0)
-        while True:
-            await _ended(self.folder, self._process)
-            log.error(
-                "the embedded store died, starting it again", extra={"log": f"{self.folder}/server.log"}
-            )
-            try:
-                with await _wait_for_lock(self.folder / "server.lock") as lock:
-                    self._process = await _spawn(self.folder, self._program, self.address, lock)
-                self.pid = self._process.pid
-            except (StartFailed, OSError) as error:
-                log.error("the embedded store does not start", extra={"reason": str(error)})
-            await asyncio.sleep(backoff.next())
+    async def _restart(self) -> None:
+        """Wait for its end, then start it again."""
+        await _ended(self.folder, self._process)
+        log.error("the embedded store died, starting it again", extra={"log": f"{self.folder}/server.log"})
+        with await _wait_for_lock(self.folder / "server.lock") as lock:
+            self._process = await _spawn(self.folder, self._program, self.address, lock)
+        self.pid = self._process.pid
 
     async def stop(self) -> None:
         """End the server after it has written everything down, and let go of the folder."""
@@ -176,7 +173,7 @@ async def _spawn(
         "daemonize": "no",
     }
     flat = [word for name, value in arguments.items() for word in (f"--{name}", value)]
-    # A note of an earlier server must not outlive this line: its pid may be a stranger's by now.
+    # A note of an earlier server must not outlive this line: its pid may be another program's by now.
     (folder / "server.json").unlink(missing_ok=True)
     try:
         process = await asyncio.create_subprocess_exec(

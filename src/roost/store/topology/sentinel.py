@@ -14,6 +14,7 @@ from typing import Any
 
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError, StoreRefused, StoreUnavailable
+from roost.core.loops import Loops
 from roost.store.connection import Access, Connection, ask, dial
 from roost.store.link import Link, LinkOptions
 from roost.store.topology import single_primary_policy
@@ -35,7 +36,9 @@ class Sentinel:
         access: Access,
         sentinel_access: Access,
         options: LinkOptions,
+        loops: Loops | None = None,
     ) -> None:
+        loops = loops or Loops()
         self.access = access
         self._sentinel_access = sentinel_access
         self._master = master
@@ -45,10 +48,17 @@ class Sentinel:
         self._primary: Address | None = None
         self._look_now = asyncio.Event()
         self._link = Link(
-            f"primary of {master}", self._connect, options, single_primary_policy, self._look_now.set
+            f"primary of {master}",
+            self._connect,
+            options,
+            single_primary_policy,
+            self._look_now.set,
+            loops=loops,
         )
         self.submit = self._link.submit
-        self._watcher = asyncio.create_task(self._watch(), name=f"sentinel watch {master}")
+        self._watcher = asyncio.create_task(
+            loops.keep_running(f"sentinel watch {master}", self._watch, pause_s=LOOK_INTERVAL_S / 10)
+        )
 
     async def ready(self, timeout_s: float | None) -> None:
         await self._link.ready(timeout_s)
@@ -90,22 +100,17 @@ class Sentinel:
         return bool(role[0] == b"master")
 
     async def _watch(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(jittered(LOOK_INTERVAL_S)):
-                    await self._look_now.wait()
-            except TimeoutError:
-                pass
-            self._look_now.clear()
-            try:
-                found = await self.find_primary()
-            except StoreError as error:
-                log.debug("no sentinel answers", extra={"reason": error.message})
-                continue
-            if self._link.connected and self._primary is not None and found != self._primary:
-                log.warning("primary changed", extra={"primary": str(found), "was": str(self._primary)})
-                self._link.drop(f"the primary is now {found}")
-            await asyncio.sleep(LOOK_INTERVAL_S / 10)
+        """Ask once a second, or at once when the link is in trouble."""
+        try:
+            async with asyncio.timeout(jittered(LOOK_INTERVAL_S)):
+                await self._look_now.wait()
+        except TimeoutError:
+            pass
+        self._look_now.clear()
+        found = await self.find_primary()
+        if self._link.connected and self._primary is not None and found != self._primary:
+            log.warning("primary changed", extra={"primary": str(found), "was": str(self._primary)})
+            self._link.drop(f"the primary is now {found}")
 
     async def find_primary(self) -> Address:
         """The primary by the newest configuration that any sentinel knows."""

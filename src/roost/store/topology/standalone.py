@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roost.core.loops import Loops
 from roost.store.connection import Access, Connection, dial
 from roost.store.link import Link, LinkOptions
 from roost.store.topology import single_primary_policy
@@ -11,11 +12,13 @@ from roost.store.url import Address, Shape
 class Standalone:
     shape: Shape = "standalone"
 
-    def __init__(self, address: Address, access: Access, options: LinkOptions) -> None:
+    def __init__(
+        self, address: Address, access: Access, options: LinkOptions, loops: Loops | None = None
+    ) -> None:
         self.access = access
         self._address = address
         self._options = options
-        self._link = Link(str(address), self._connect, options, single_primary_policy)
+        self._link = Link(str(address), self._connect, options, single_primary_policy, loops=loops)
         self.submit = self._link.submit
 
     async def ready(self, timeout_s: float | None) -> None:

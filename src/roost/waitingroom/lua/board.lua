@@ -10,13 +10,15 @@
 --   BOARD numbers:[string] servers:[string] offers:int held:int lines:[string]   names and values; ids and rows; tickets out; places held; per line its length, how many are away, and the places of its marks, evenly spread from first to last
 -- FLAGS idempotent
 
+-- @include int
+
 local lines = {}
 for _, suffix in ipairs(args.lines) do
   local length = redis.call('ZCARD', keys.waiting .. suffix)
   local marks, parts = {}, math.min(64, length - 1)
   for part = 0, parts do
     local rank = math.floor((length - 1) * part / math.max(1, parts))
-    marks[#marks + 1] = string.format('%.0f', redis.call('ZRANGE', keys.waiting .. suffix, rank, rank, 'WITHSCORES')[2])
+    marks[#marks + 1] = int(redis.call('ZRANGE', keys.waiting .. suffix, rank, rank, 'WITHSCORES')[2])
   end
   lines[#lines + 1] = tostring(length)
   lines[#lines + 1] = tostring(redis.call('ZCARD', keys.away .. suffix))

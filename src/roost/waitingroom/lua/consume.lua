@@ -13,9 +13,8 @@
 --   server  string  server id
 --   life    string  the life of the server in discovery
 --   conn    string  which connection; the same on a retry
---   now     int     test override of the server's clock in µs; empty outside tests
 -- REPLY
---   ADMITTED number:int nickname:string region:string left_ms:int   is inside; the how manieth consume of this server, and what was left of the ticket
+--   ADMITTED number:int nickname:string region:string left_ms:int   is inside; ordinal of the consume on this server, and what was left of the ticket
 --   USED                                                            the ticket was consumed before
 --   EXPIRED                                                         the ticket has ended
 --   UNKNOWN                                                         no such ticket
@@ -23,12 +22,12 @@
 --   SERVER_UNKNOWN                                                  this life of the server has not reported yet
 -- FLAGS idempotent
 
--- @include now_us
--- @include server_record
+-- @include server_row
 -- @include server_keep
+-- @include row_with
+-- @include most_inside
 
 local user, tid, id, life, conn = args.user, args.tid, args.server, args.life, args.conn
-local now = now_us(args.now)
 
 local person = redis.call('HMGET', keys.people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region')
 local nickname, region = person[8] or user, person[9] or ''
@@ -48,23 +47,22 @@ local left_ms = person[3] - (redis.call('HGET', keys.world, 'clock_ms') or 0)
 if left_ms <= 0 then
   return { 'EXPIRED' }
 end
-local server = server_record(keys, id)
-if not server or server.life ~= life then
+local row = server_row(keys, id)
+if not row or row.life ~= life then
   redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_UNKNOWN' }
 end
-if server.n + server.c - server.k >= server.cap then
+if most_inside(row) >= row.capacity then
   redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_FULL' }
 end
-local was = server_record(keys, id)
-server.c = server.c + 1
-server_keep(keys, id, was, server)
+local number = row.consumed + 1
+server_keep(keys, id, row, row_with(row, { consumed = number }))
 redis.call('ZREM', keys.offers, user)
 redis.call('DEL', keys.granted .. tid)
 redis.call('SADD', keys.inside .. id .. ':' .. life, user)
-redis.call('HSET', keys.people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', server.c)
+redis.call('HSET', keys.people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', number)
 redis.call('HDEL', keys.people .. user, 'exp', 'due', 'missed', 'spared')
 redis.call('HINCRBY', keys.world, 'consumed', 1)
 redis.call('HINCRBY', keys.world, 'ticket_left_ms', left_ms)
-return { 'ADMITTED', server.c, nickname, region, left_ms }
+return { 'ADMITTED', number, nickname, region, left_ms }

@@ -2,8 +2,8 @@
 -- Give a person a place in the line of a world, or tell them what they have already.
 --
 -- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
--- once. Whoever dropped out of a game and is still held a place gets a ticket for it at once; whoever a crash threw
--- out stands where they stood; of whoever is inside, the server is asked whether that is still so. A receipt
+-- once. One who dropped out of a game gets a ticket at once for the place that is held for them; one whom a crash threw
+-- out stands where they stood; of one who is inside, the server is asked whether that is still so. A receipt
 -- restores a place that the store has lost, see `place_number`.
 --
 -- KEYS @waitingroom
@@ -40,83 +40,48 @@
 -- @include gcra
 -- @include world_open
 -- @include world_room
--- @include place_number
--- @include place_lot
--- @include party_place
--- @include person_new
--- @include person_offer
--- @include person_return
--- @include person_told
--- @include person_is_inside
+-- @include lines_length
+-- @include place_take
+-- @include person_kept
+-- @include person_status
 -- @include person_asks
+-- @include person_offer
+-- @include person_enters
 
-local user, nickname, region, line = args.user, args.nickname, args.region, args.line
-local tid, ticket_ms, most_waiting = args.tid, args.ticket_ms, args.most_waiting
-local receipt_seq, receipt_born, receipt_age = tonumber(args.receipt_seq), args.receipt_born, args.receipt_age
-local rebuild_ms, forfeit = args.rebuild_ms, args.forfeit
-local party, size, period_ms, burst = args.party, args.size, args.period_ms, args.burst
-local now = now_us(args.now)
+local user = args.user
+local ctx = world_open(keys, now_us(args.now))
+ctx.ticket_ms, ctx.forfeit = args.ticket_ms, args.forfeit
 
-local clock, born = world_open(keys, now)
-local person = redis.call('HMGET', keys.people .. user, 'state', 'seq', 'cause', 'tat')
-local state = person[1]
-local retry_ms, tat = gcra(person[4], now, period_ms, burst)
+local kept = person_kept(keys, user)
+local retry_ms, tat = gcra(kept.tat, ctx.now, args.period_ms, args.burst)
 if retry_ms > 0 then
   return { 'LIMITED', retry_ms }
 end
-if state then
-  redis.call('HSET', keys.people .. user, 'tat', tat)
+local found = person_status(keys, ctx, user, kept, tat)
+if found[1] == 'INSIDE' then
+  return { 'INSIDE', person_asks(keys, user) }
 end
-if state == 'offered' then
-  local kept = redis.call('HMGET', keys.people .. user, 'tid', 'exp')
-  if clock < tonumber(kept[2]) then
-    return { 'OFFERED', person[2], kept[1], kept[2] - clock }
+if kept.state == 'grace' and redis.call('ZREM', keys.grace, user) == 1 then
+  found = person_offer(keys, ctx, user, args.tid)
+elseif found[1] == 'NO_PLACE' then
+  local crashed, length = found[2] == 'crash', lines_length(keys, args.lines)
+  if ctx.mode == 'closing' and not crashed or ctx.mode == 'off' and world_room(keys, ctx) < 1 then
+    return { 'CLOSED', ctx.mode }
   end
-  person_return(keys, keys.people .. user, user, forfeit)
-  state = redis.call('HGET', keys.people .. user, 'state')
+  if length >= args.most_waiting and not crashed then
+    return { 'FULL', length }
+  end
+  local given = { seq = kept.seq, line = args.line, nickname = args.nickname, region = args.region, size = 1 }
+  if not crashed then
+    local receipt = not kept.state and args.receipt_seq ~= '' and { seq = tonumber(args.receipt_seq),
+      born = args.receipt_born, age_ms = args.receipt_age, rebuild_ms = args.rebuild_ms }
+    given.seq, given.line = place_take(keys, ctx, user, args.line, receipt, args.size > 1 and args.party)
+    given.size = args.size
+  end
+  local at_once = args.size <= 1 and ctx.mode ~= 'queue-all' and (length == 0 or ctx.mode == 'off') and args.tid
+  found = person_enters(keys, ctx, user, given, at_once, tat)
 end
-if state == 'waiting' or state == 'away' then
-  return { 'WAITING', unpack(person_told(keys, keys.people .. user, user, now, clock, tat)) }
+if found[1] == 'OFFERED' then
+  return { 'OFFERED', unpack(found, 2) }
 end
-if state == 'inside' and person_is_inside(keys, keys.people .. user) then
-  return { 'INSIDE', person_asks(keys, keys.people .. user, user) }
-end
-if state == 'grace' and redis.call('ZREM', keys.grace, user) == 1 then
-  person_offer(keys, keys.people .. user, now, clock, user, tid, ticket_ms)
-  return { 'OFFERED', person[2], tid, ticket_ms }
-end
-
-local was_thrown_out = state == 'inside' or (state == 'left' and person[3] == 'crash')
-local mode = redis.call('HGET', keys.world, 'mode') or 'auto'
-if mode == 'closing' and not was_thrown_out then
-  return { 'CLOSED', mode }
-end
-local length = 0
-for _, suffix in ipairs(args.lines) do
-  length = length + redis.call('ZCARD', keys.waiting .. suffix)
-end
-if mode == 'off' and world_room(keys, now, clock) < 1 then
-  return { 'CLOSED', mode }
-end
-if length >= most_waiting and not was_thrown_out then
-  return { 'FULL', length }
-end
-
-local seq = was_thrown_out and person[2] or place_lot(keys, now, user)
-  or place_number(keys, now, clock, born, not state and receipt_seq, receipt_born, receipt_age, rebuild_ms)
-if size > 1 and not was_thrown_out then
-  seq, line = party_place(keys.parties .. party, seq, line)
-end
-person_new(keys.people .. user, user, clock, seq, line, nickname, region, was_thrown_out and 1 or size)
-redis.call('HINCRBY', keys.world, 'entries', 1)
-local at_once = size <= 1 and mode ~= 'queue-all' and (length == 0 or mode == 'off')
-if at_once and world_room(keys, now, clock) > 0 then
-  person_offer(keys, keys.people .. user, now, clock, user, tid, ticket_ms)
-  return { 'OFFERED', seq, tid, ticket_ms }
-end
-redis.call('ZADD', keys.waiting .. line, seq, user)
-local place = person_told(keys, keys.people .. user, user, now, clock, tat)
-if place[6] > 0 and place[9] == 0 then
-  redis.call('HSET', keys.people .. user, 'eta', math.floor(place[2] * 1000000 / place[6]))
-end
-return { 'WAITING', unpack(place) }
+return { 'WAITING', unpack(found, 2) }

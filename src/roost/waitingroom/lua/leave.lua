@@ -9,7 +9,7 @@
 --   now    int     test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   LEFT                   has no place any more
---   NOBODY cause:string    had none
+--   NO_PLACE cause:string  had none
 --   INSIDE server:string   is in the game
 -- FLAGS idempotent
 
@@ -17,18 +17,19 @@
 -- @include feed_append
 -- @include person_left
 -- @include party_shrink
--- @include person_is_inside
+-- @include person_server
 
 local user, cause = args.user, args.cause
 local now = now_us(args.now)
 
-local person = redis.call('HMGET', keys.people .. user, 'state', 'line', 'tid', 'cause', 'server', 'seq', 'size')
+local person = redis.call('HMGET', keys.people .. user, 'state', 'line', 'tid', 'cause', 'seq', 'size')
 local state, line = person[1], person[2] or ''
 if not state or state == 'left' then
-  return { 'NOBODY', person[4] or '' }
+  return { 'NO_PLACE', person[4] or '' }
 end
-if state == 'inside' and person_is_inside(keys, keys.people .. user) then
-  return { 'INSIDE', person[5] }
+local server = person_server(keys, user)
+if server then
+  return { 'INSIDE', server }
 end
 redis.call('ZREM', keys.waiting .. line, user)
 redis.call('ZREM', keys.away .. line, user)
@@ -37,12 +38,12 @@ redis.call('ZREM', keys.grace, user)
 if person[3] then
   redis.call('DEL', keys.granted .. person[3])
 end
-if person[7] then
-  party_shrink(keys, keys.waiting .. line, keys.away .. line, person[6])
+if person[6] then
+  party_shrink(keys, line, person[5])
 end
-person_left(keys.people .. user, cause)
+person_left(keys, user, cause)
 redis.call('HINCRBY', keys.world, 'left', 1)
 if cause ~= 'left' then
-  feed_append(keys, cause, now, 10000, { 'event', cause, 'user', user, 'seq', person[6] })
+  feed_append(keys, cause, now, 10000, { 'event', cause, 'user', user, 'seq', person[5] })
 end
 return { 'LEFT' }

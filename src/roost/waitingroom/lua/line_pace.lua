@@ -1,11 +1,11 @@
--- Learn how fast a line moves: thousandths of a person in a second, over the last minute (`fast`) and the last five
--- (`slow`), as means that forget.
-local function line_pace(keys, suffix, issued, clock)
-  local kept = redis.call('HMGET', keys.world, 'fast' .. suffix, 'slow' .. suffix, 'paced' .. suffix)
-  local elapsed = clock - tonumber(kept[3] or clock)
+-- Learn how fast a line moves, see `line_speed`, as means that forget.
+-- @include int
+local function line_pace(keys, ctx, line, issued)
+  local kept = redis.call('HMGET', keys.world, 'fast' .. line, 'slow' .. line, 'paced' .. line)
+  local elapsed = ctx.clock - tonumber(kept[3] or ctx.clock)
   if elapsed <= 0 then
     if not kept[3] then
-      redis.call('HSET', keys.world, 'paced' .. suffix, string.format('%.0f', clock))
+      redis.call('HSET', keys.world, 'paced' .. line, int(ctx.clock))
     end
     return
   end
@@ -13,6 +13,6 @@ local function line_pace(keys, suffix, issued, clock)
   local fast, slow = tonumber(kept[1] or now), tonumber(kept[2] or now)
   fast = fast + (now - fast) * math.min(1, elapsed / 60000)
   slow = slow + (now - slow) * math.min(1, elapsed / 300000)
-  redis.call('HSET', keys.world, 'fast' .. suffix, math.floor(fast + 0.5), 'slow' .. suffix, math.floor(slow + 0.5),
-    'paced' .. suffix, string.format('%.0f', clock))
+  redis.call('HSET', keys.world, 'fast' .. line, math.floor(fast + 0.5), 'slow' .. line, math.floor(slow + 0.5),
+    'paced' .. line, int(ctx.clock))
 end

@@ -1,4 +1,4 @@
--- The line whose turn it is, or nil where nobody is ready: one of weight 0 before all others, else smooth weighted turns,
+-- The line whose turn it is, or nil where nobody is ready: one of weight 0 has absolute priority, else smooth weighted turns,
 -- in which every line with somebody ready earns its weight and the richest pays for all. Where its group is larger
 -- than the `room` left it is nobody's turn: the places are kept for it, and the turns stay as they are.
 local function line_turn(lines, room)

@@ -1,4 +1,4 @@
--- The place that a party shares, given by its first member; whoever asks first makes `seq` the place of all.
+-- The place that a party shares: the first to ask makes `seq` the place of all.
 -- Returns place and line. What is kept of a party is forgotten ten minutes after a member came last.
 local function party_place(party, seq, line)
   redis.call('HSETNX', party, 'seq', seq)

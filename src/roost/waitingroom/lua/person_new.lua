@@ -1,11 +1,13 @@
--- Write down somebody who takes a place, in place of whatever was known of them but how often they asked.
-local function person_new(person, user, clock, seq, line, nickname, region, size)
-  local tat = redis.call('HGET', person, 'tat')
+-- Write down somebody who takes the place `given.seq`, instead of all that was known of them but how often they asked.
+-- `given` holds also line, nickname, region and the size of their party; what is empty is not written.
+-- @include int
+local function person_new(keys, ctx, user, given)
+  local person = keys.people .. user
+  local fields = { tat = redis.call('HGET', person, 'tat') or '', line = given.line, region = given.region,
+    nick = given.nickname ~= user and given.nickname or '', size = given.size > 1 and given.size or '' }
   redis.call('DEL', person)
-  redis.call('HSET', person, 'state', 'waiting', 'seq', seq, 'at', string.format('%.0f', clock))
-  local given = { tat = tat or '', line = line, nick = nickname ~= user and nickname or '', region = region,
-    size = size > 1 and size or '' }
-  for name, value in pairs(given) do
+  redis.call('HSET', person, 'state', 'waiting', 'seq', given.seq, 'at', int(ctx.clock))
+  for name, value in pairs(fields) do
     if value ~= '' then
       redis.call('HSET', person, name, value)
     end

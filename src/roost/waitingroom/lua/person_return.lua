@@ -1,10 +1,11 @@
 -- A ticket has ended unused: its holder stands where they stood, which is at the front.
 --
 -- Who was not there meanwhile is away, but not gone: that is counted from the end of the ticket, in the field `back`.
--- Unless the hand-off failed through no fault of theirs it counts as a no-show; where `forfeit` is above 0, so many
+-- Unless the hand-off failed through no fault of theirs it counts as a no-show; where `ctx.forfeit` is above 0, so many
 -- of them cost the place.
 -- @include person_left
-local function person_return(keys, person, user, forfeit)
+local function person_return(keys, ctx, user)
+  local person = keys.people .. user
   local kept = redis.call('HMGET', person, 'tid', 'seq', 'line', 'spared', 'exp')
   redis.call('ZREM', keys.offers, user)
   redis.call('HINCRBY', keys.world, 'expired', 1)
@@ -20,8 +21,8 @@ local function person_return(keys, person, user, forfeit)
     redis.call('HINCRBY', keys.world, 'no_shows', 1)
     missed = redis.call('HINCRBY', person, 'missed', 1)
   end
-  if forfeit > 0 and missed >= forfeit then
-    person_left(person, 'no-show')
+  if ctx.forfeit > 0 and missed >= ctx.forfeit then
+    person_left(keys, user, 'no-show')
   else
     redis.call('HSET', person, 'state', 'waiting', 'back', kept[5])
     redis.call('ZADD', keys.waiting .. (kept[3] or ''), kept[2], user)

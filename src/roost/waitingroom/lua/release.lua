@@ -13,17 +13,15 @@
 --   conn      string  the connection that was let in
 --   how       string  clean, dropped or failed
 --   grace_ms  int     how long a place is held for one who dropped out; 0: not at all
---   now       int     test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   RELEASED held_ms:int   is out; how long the place is held
 --   NOT_INSIDE             was not inside by that connection
 -- FLAGS idempotent
 
--- @include now_us
+-- @include int
 -- @include person_left
 
 local user, id, life, conn, how, grace_ms = args.user, args.server, args.life, args.conn, args.how, args.grace_ms
-local now = now_us(args.now)
 
 local person = redis.call('HMGET', keys.people .. user, 'state', 'server', 'life', 'conn', 'seq', 'line')
 if person[1] ~= 'inside' or person[2] ~= id or person[3] ~= life or person[4] ~= conn then
@@ -33,7 +31,7 @@ redis.call('SREM', keys.inside .. id .. ':' .. life, user)
 local clock = tonumber(redis.call('HGET', keys.world, 'clock_ms') or '0')
 redis.call('HDEL', keys.people .. user, 'server', 'life', 'conn', 'number', 'tid')
 if how == 'failed' then
-  redis.call('HSET', keys.people .. user, 'state', 'waiting', 'due', string.format('%.0f', clock + 10000))
+  redis.call('HSET', keys.people .. user, 'state', 'waiting', 'due', int(clock + 10000))
   redis.call('ZADD', keys.waiting .. (person[6] or ''), person[5], user)
   return { 'RELEASED', 0 }
 end
@@ -42,5 +40,5 @@ if how == 'dropped' and grace_ms > 0 then
   redis.call('ZADD', keys.grace, clock + grace_ms, user)
   return { 'RELEASED', grace_ms }
 end
-person_left(keys.people .. user, how)
+person_left(keys, user, how)
 return { 'RELEASED', 0 }

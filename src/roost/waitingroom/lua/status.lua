@@ -13,17 +13,24 @@
 --   now        int     test override of the server's clock in µs; empty outside tests
 --   users...   string  user ids; bound: 100
 -- REPLY
---   STATUSES found:[string]   for each user what `person_status` says: a word and its fields, with tabs between
+--   STATUSES found:[string]   for each user LIMITED retry_ms, or what `person_status` says: a word and its fields, with tabs between
 -- FLAGS idempotent
 
 -- @include now_us
+-- @include join_fields
+-- @include gcra
+-- @include person_kept
 -- @include person_status
 
-local forfeit, period_ms, burst = args.forfeit, args.period_ms, args.burst
-local now = now_us(args.now)
-
+-- A part of what `world_open` reads, and how fast the base class moves: asking about a world does not make it.
+local kept = redis.call('HMGET', keys.world, 'clock_ms', 'opens_at', 'fast', 'slow')
+local ctx = { now = now_us(args.now), clock = tonumber(kept[1] or '0'), opens_at = tonumber(kept[2] or '0'),
+  speeds = { [''] = { fast = tonumber(kept[3] or '0'), slow = tonumber(kept[4] or '0') } },
+  forfeit = args.forfeit }
 local found = {}
-for _, user in ipairs(args.users) do
-  found[#found + 1] = table.concat(person_status(keys, user, now, forfeit, period_ms, burst), '\t')
+for at, user in ipairs(args.users) do
+  local person = person_kept(keys, user)
+  local retry_ms, tat = gcra(person.tat, ctx.now, args.period_ms, args.burst)
+  found[at] = join_fields(retry_ms > 0 and { 'LIMITED', retry_ms } or person_status(keys, ctx, user, person, tat))
 end
 return { 'STATUSES', found }

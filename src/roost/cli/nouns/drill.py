@@ -1,0 +1,123 @@
+"""`roost drill`: rehearse a bad evening."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roost.cli.context import Context, takes
+from roost.cli.flags import ASK_AND_SHOW
+from roost.cli.tables import Column, Part, Styled, Table
+
+if TYPE_CHECKING:
+    from roost.drills.launch import DrillReport, Progress
+    from roost.drills.ledger import Book
+
+app = typer.Typer(
+    help="Rehearse a bad evening, with a verdict on the guarantees.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+MARKS = {True: Styled("held", "green"), False: Styled("BROKEN", "red")}
+
+
+@app.callback()
+def drill() -> None:
+    """A noun, though it has one verb only."""
+
+
+@app.command(
+    "launch",
+    epilog="Examples:  roost drill launch   ·   roost drill launch --users 20000 --session 10   ·   "
+    "roost drill launch --json",
+)
+@takes(*ASK_AND_SHOW)
+def launch(
+    cli: Context,
+    users: Annotated[int, typer.Option(help="How many people come.", min=1, max=200_000)] = 5000,
+    world: Annotated[str, typer.Option(help="Which world.")] = "main",
+    arrive: Annotated[float, typer.Option(help="Seconds within which they come.", min=0.1)] = 20.0,
+    session: Annotated[float, typer.Option(help="Seconds that they stay, on average.", min=0.1)] = 3.0,
+    capacity: Annotated[
+        int, typer.Option(help="Of the servers that the drill brings; 0: a tenth of the people.")
+    ] = 0,
+    patience: Annotated[float, typer.Option(help="Seconds after which somebody gives up.")] = 600.0,
+    servers: Annotated[
+        bool | None,
+        typer.Option(
+            "--servers/--no-servers",
+            help="Bring servers along, or use those that are there.",
+            show_default="if none are there",
+        ),
+    ] = None,
+    also: Annotated[list[str] | None, typer.Option(help="Another gateway's URL; may be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="For the same evening again; 0: another one each time.")] = 0,
+) -> None:
+    """Let people arrive, poll, vanish, crash and come back; judge G10, G11, G12. Exit code 1 if one broke."""
+    from roost.core.signing import parse_keys
+    from roost.drills.launch import Plan
+    from roost.drills.launch import launch as run
+    from roost.drills.player import Habits
+
+    plan = Plan(
+        urls=[cli.gateway_url, *(also or ())],
+        token=cli.api_token,
+        users=users,
+        world=world,
+        capacity=capacity,
+        bring_servers=servers,
+        keys=parse_keys(cli.settings.queue_keys) if cli.settings.queue_keys else (),
+        habits=Habits(arrive_s=arrive, session_s=session, patience_s=patience),
+        seed=seed,
+    )
+    with _progress(users, quiet=cli.json or not sys.stderr.isatty()) as progress:
+        report = asyncio.run(run(plan, progress))
+    cli.show(report, view)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _progress(users: int, *, quiet: bool) -> Iterator[Progress]:
+    """A bar on stderr: how many are through, how many are inside."""
+    if quiet:
+        yield lambda book, seconds: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("launch"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
+    with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
+        bar = bars.add_task("launch", total=users, said="")
+
+        def show(book: Book, seconds: float) -> None:
+            said = f"{len(book.inside)} inside, {book.counts['polls'] / max(seconds, 0.1):.0f} polls/s"
+            bars.update(bar, completed=book.counts["finished"], said=said)
+
+        yield show
+
+
+def view(report: DrillReport) -> Iterator[Part]:
+    yield f"{report.finished} of {report.users} people got in and out, {report.seconds:g} s"
+    yield Table(
+        ("", "p50", "p99"),
+        [
+            ("entry → ticket", f"{report.entry_to_ticket_p50_s:g} s", f"{report.entry_to_ticket_p99_s:g} s"),
+            (
+                "ticket → inside",
+                f"{report.ticket_to_consumed_p50_ms:g} ms",
+                f"{report.ticket_to_consumed_p99_ms:g} ms",
+            ),
+        ],
+    )
+    yield ", ".join(f"{count} {name}" for name, count in report.counts.items() if name != "finished")
+    yield Table(
+        ("guarantee", "", Column("", wrap=True)),
+        [(one.guarantee, MARKS[one.held], one.said) for one in report.guarantees],
+    )

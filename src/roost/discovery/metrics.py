@@ -1,0 +1,30 @@
+"""What the metrics page shows of discovery and health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from roost.discovery.health import HealthChecker
+from roost.discovery.reaper import Reaper
+
+
+class DiscoveryMetrics:
+    def __init__(self, reaper: Reaper, checker: HealthChecker) -> None:
+        self._reaper = reaper
+        self._checker = checker
+
+    def collect(self) -> Iterator[Metric]:
+        deaths = CounterMetricFamily("roost_discovery_deaths", "Instances whose death this process found")
+        deaths.add_metric([], self._reaper.ended)
+        held = CounterMetricFamily("roost_discovery_held", "Leases that ended beyond the budget of a sweep")
+        held.add_metric([], self._reaper.held)
+        turns = CounterMetricFamily(
+            "roost_health_turns", "Servers that became unhealthy or healthy", labels=["to"]
+        )
+        turns.add_metric(["unhealthy"], self._checker.turns.fell)
+        turns.add_metric(["healthy"], self._checker.turns.rose)
+        checkers = GaugeMetricFamily("roost_health_checkers", "Health checkers that count")
+        checkers.add_metric([], self._checker.tally.live)
+        yield from (deaths, held, turns, checkers)

@@ -1,0 +1,23 @@
+"""What the routes of one gateway are built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roost.app import Platform
+from roost.core.networks import Network, parse_networks
+from roost.tokens.service import Tokens
+from roost.web.route import Route, RouteStats
+
+
+@dataclass(slots=True)
+class Gateway:
+    platform: Platform
+    tokens: Tokens
+    table: dict[Route, RouteStats] = field(default_factory=dict)
+    """Every route with its counts; filled when all of them are known."""
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """Load balancers whose X-Forwarded-For is believed."""
+        return parse_networks(self.platform.settings.gateway.trusted_proxies)

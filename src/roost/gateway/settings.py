@@ -1,0 +1,30 @@
+"""The settings of a gateway: `ROOST_GATEWAY__…`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roost.core.networks import parse_networks
+from roost.core.setting import check_fields, checked, setting
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    host: str = setting("127.0.0.1", "Address to listen on. Profile dev allows loopback only.")
+    port: int = setting(8400, "Port to listen on.", most=65535)
+    trusted_proxies: str = setting(
+        "",
+        "Networks of load balancers whose X-Forwarded-For is believed: 10.0.0.0/8,192.168.1.7. Limits by "
+        "address and the publicIp of a registration follow from it: name every proxy in front and nobody "
+        "else, or players can say that they are somebody else.",
+    )
+    body_limit_bytes: int = setting(
+        262_144,
+        "Largest request body; a larger one is answered with 413 after a bounded part of it was read. In "
+        "bytes.",
+    )
+
+    def faults(self) -> list[str]:
+        faults = check_fields(self)
+        checked(faults, "trusted_proxies", parse_networks, self.trusted_proxies)
+        return faults

@@ -1,0 +1,232 @@
+"""Running roles in the foreground, each in the same way: bind, open, serve, stop.
+
+The port is taken first, so that a taken one is said before anything else happens; then the platform is
+opened, which may wait for its store; then it serves until SIGINT or SIGTERM; what was opened last is closed
+first, the store last of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from roost.app import Platform, open_platform
+from roost.core.errors import DataFolderInUse, InvalidInput
+from roost.gateway.server import build_app, build_ops_app
+from roost.local import api_token, describe_token, gateway_url, running_url, write_up_file
+from roost.servers.hosting import Identity, game_server
+from roost.settings import Settings
+from roost.store.inspect import check_server
+from roost.store.topology.embedded import make_private
+from roost.web.listen import bind, raise_file_limit, serve, url_of
+
+log = logging.getLogger("roost.roles")
+
+Opened = TypeVar("Opened")
+
+ROLES = ("gateway", "manager", "gameserver")
+"""The roles that `roost up` knows; `--without` leaves one out."""
+
+ON_REQUEST = frozenset({"gameserver"})
+"""Those that run only `--with` them, each as a process of its own."""
+
+CHILD_STOP_S = 3.0
+
+STORE_WAIT_S = 30.0
+"""How long a role waits for a store that is away when it starts."""
+
+Build = Callable[[Platform], web.Application]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role that is a platform with one listener."""
+
+    name: str
+    build: Build
+    announce: Callable[[Platform, str], str]
+    """What it prints when it is up; gets the platform and its URL."""
+
+    def address(self, settings: Settings) -> tuple[str, int]:
+        own = getattr(settings, self.name)
+        return own.host, own.port
+
+
+GATEWAY = Role("gateway", build_app, lambda platform, url: f"roost gateway is up: {url}")
+MANAGER = Role(
+    "manager",
+    build_ops_app,
+    lambda platform, url: (
+        f"roost manager is up: worlds {', '.join(world.name for world in platform.worlds.all())}; "
+        f"health and metrics at {url}"
+    ),
+)
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run on the fastest loop that is there, with as many connections as the system allows."""
+    raise_file_limit()
+    if sys.platform == "win32":
+        asyncio.run(coroutine)
+    else:
+        import uvloop
+
+        uvloop.run(coroutine)
+
+
+async def role(one: Role, settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
+    """One role on a store that others use too, until a signal comes."""
+    stop = stop_signal()
+    opening = open_platform(settings, roles=(one.name,), attach=True, wait_s=wait_s)
+    async with serving(one.address(settings), opening, one.build) as (platform, url):
+        print(one.announce(platform, url), flush=True)
+        await stop.wait()
+
+
+async def up(settings: Settings, without: tuple[str, ...], also: tuple[str, ...] = ()) -> None:
+    """Everything in one process, on a store of our own by default, until a signal comes."""
+    roles = tuple(role for role in ROLES if role not in without and (role in also or role not in ON_REQUEST))
+    if "gameserver" in roles and "gateway" not in roles:
+        raise InvalidInput("a gameserver under `roost up` needs its gateway", hint="drop --without gateway")
+    stop = stop_signal()
+    make_private(settings.data)
+    address = GATEWAY.address(settings) if "gateway" in roles else None
+    async with contextlib.AsyncExitStack() as stack:
+        opening = serving(address, _platform_of_our_own(settings, roles), build_app)
+        platform, url = await stack.enter_async_context(opening)
+        write_up_file(settings, url or None)
+        stack.callback(settings.up_file.unlink, missing_ok=True)
+        _announce(settings, url, platform)
+        if "gameserver" in roles:
+            await stack.enter_async_context(_child("gameserver", settings, url))
+        await stop.wait()
+        print("stopping …", flush=True)
+
+
+async def gameserver(settings: Settings, identity: Identity, wait_s: float = STORE_WAIT_S) -> None:
+    """The reference game server, with a gateway or straight on the store."""
+    stop = stop_signal()
+    where, token = gateway_url(settings), api_token(settings)
+    opening = game_server(settings, where, token, identity, on_end=stop.set, wait_s=wait_s)
+    async with _unless(stop, opening) as server:
+        if server is not None:
+            print(f"roost gameserver is up: {server.public_url}")
+            print(f"  world   {settings.gameserver.world}, capacity {settings.gameserver.capacity}")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+            print("stopping …", flush=True)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    address: tuple[str, int] | None,
+    opening: contextlib.AbstractAsyncContextManager[Platform],
+    build: Build,
+) -> AsyncIterator[tuple[Platform, str]]:
+    """Bind, open, serve, and in the end stop. Without an address nothing listens, and the URL is empty."""
+    async with contextlib.AsyncExitStack() as stack:
+        listener = bind(*address) if address is not None else None
+        if listener is not None:
+            stack.callback(listener.close)
+        platform = await stack.enter_async_context(opening)
+        await check_server(platform.store)
+        if listener is None:
+            yield platform, ""
+            return
+        runner = await serve(build(platform), listener)
+        stack.push_async_callback(runner.cleanup)
+        yield platform, url_of(listener)
+
+
+@contextlib.asynccontextmanager
+async def _unless(
+    stop: asyncio.Event, opening: contextlib.AbstractAsyncContextManager[Opened]
+) -> AsyncIterator[Opened | None]:
+    """What is opened, or None if a signal comes while it waits to be: a start can take its time."""
+    async with contextlib.AsyncExitStack() as stack:
+        entering = asyncio.create_task(stack.enter_async_context(opening))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not entering.done():
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+            yield None
+        else:
+            yield entering.result()
+
+
+@contextlib.asynccontextmanager
+async def _child(role: str, settings: Settings, url: str) -> AsyncIterator[None]:
+    """A role as a process of its own, ended before what it depends on."""
+    flags = ["--data", str(settings.data), "--profile", settings.profile]
+    flags += ["--config", settings.config] if settings.config else []
+    # Its own session: a Ctrl-C in the terminal reaches it once, through us.
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "roost", role, *flags, "--url", url, start_new_session=True
+    )
+    watching = asyncio.create_task(_watch(role, child))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        if child.returncode is None:
+            child.terminate()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHILD_STOP_S):
+                    await child.wait()
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+
+
+async def _watch(role: str, child: asyncio.subprocess.Process) -> None:
+    code = await child.wait()
+    log.error("a role has ended", extra={"role": role, "code": code})
+
+
+@contextlib.asynccontextmanager
+async def _platform_of_our_own(settings: Settings, roles: tuple[str, ...]) -> AsyncIterator[Platform]:
+    try:
+        async with open_platform(settings, roles=roles) as platform:
+            yield platform
+    except DataFolderInUse as error:
+        if running := running_url(settings):
+            raise DataFolderInUse(
+                f"{error.message}: roost is already up at {running}", hint=error.hint
+            ) from None
+        raise
+
+
+def _announce(settings: Settings, url: str, platform: Platform) -> None:
+    nodes = ", ".join(link.name for link in platform.store.links())
+    lines = [
+        f"roost is up: {url}" if url else "roost is up (store only)",
+        f"  store   {settings.store_url} ({nodes})",
+    ]
+    if url:
+        lines += [f"  token   {describe_token(settings)}", f"  API     {url}/docs"]
+    print("\n".join([*lines, "  stop with Ctrl-C"]), flush=True)
+
+
+def stop_signal() -> asyncio.Event:
+    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    return stop

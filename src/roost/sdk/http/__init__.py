@@ -1,0 +1,1 @@
+"""Through a gateway, for machines that may not or need not reach the store."""

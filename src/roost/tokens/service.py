@@ -1,0 +1,150 @@
+"""The API tokens: who may call what.
+
+A token is kept only as its digest and compared in constant time. There is one root token with every
+scope (`ROOST_API_TOKEN`, or a file in the data folder), and any number of others in the store, so that
+they can be rotated one by one. A gateway reads them every two seconds, and at once when it meets one it
+does not know: a revoked token is refused everywhere within two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from roost.api.limits import MAX_TOKEN_NAME
+from roost.api.tokens import NewToken, Scope, Token, TokenInput
+from roost.core.errors import Forbidden, InvalidInput, NotAuthenticated, NotFound, StartFailed
+from roost.store.keys.tokens import TOKENS
+from roost.store.store import Store
+
+ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
+REFRESH_S = 2.0
+MAX_TOKENS = 256
+MAX_TOKEN_CHARS = 512
+
+
+class KeptToken(msgspec.Struct, rename="camel"):
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    digest: str
+
+
+_decode = msgspec.json.Decoder(KeptToken).decode
+
+
+class Tokens:
+    """The tokens that this gateway accepts."""
+
+    def __init__(self, root_token: str, store: Store) -> None:
+        self._root = (_digest(root_token), ALL_SCOPES)
+        self._store = store
+        self._key = store.keys.plain(TOKENS)
+        self._known: list[tuple[bytes, frozenset[str]]] = [self._root]
+        self._read_at = -REFRESH_S
+        self._reading = asyncio.Lock()
+
+    async def check(self, presented: str, scope: Scope) -> None:
+        """Return if this token has this scope."""
+        if not presented or len(presented) > MAX_TOKEN_CHARS:
+            raise NotAuthenticated
+        digest = _digest(presented)
+        granted = self._find(digest, self._known)
+        if granted is not ALL_SCOPES and (granted is None or time.monotonic() - self._read_at > REFRESH_S):
+            granted = self._find(digest, await self._refresh())
+        if granted is None:
+            raise NotAuthenticated("this API token is not known here")
+        if scope not in granted:
+            raise Forbidden(f"this needs a token with the scope {scope}")
+
+    @staticmethod
+    def _find(digest: bytes, known: list[tuple[bytes, frozenset[str]]]) -> frozenset[str] | None:
+        granted = None
+        for one, scopes in known:  # all of them, always: the time must not tell which one fits
+            if hmac.compare_digest(digest, one):
+                granted = scopes
+        return granted
+
+    async def _refresh(self) -> list[tuple[bytes, frozenset[str]]]:
+        """Read the store's tokens, at most ten times a second whatever is presented."""
+        async with self._reading:
+            if time.monotonic() - self._read_at > REFRESH_S / 20:
+                kept = await self._read()
+                self._known = [
+                    self._root,
+                    *((bytes.fromhex(t.digest), frozenset(t.scopes)) for t in kept.values()),
+                ]
+                self._read_at = time.monotonic()
+        return self._known
+
+    async def _read(self) -> dict[str, KeptToken]:
+        flat = await self._store.call("HGETALL", self._key, key=self._key, idempotent=True)
+        return {key.decode(): _decode(value) for key, value in zip(flat[::2], flat[1::2], strict=True)}
+
+    async def create(self, given: TokenInput) -> NewToken:
+        if not given.name or len(given.name) > MAX_TOKEN_NAME:
+            raise InvalidInput(
+                f"a token needs a name of 1 to {MAX_TOKEN_NAME} characters, for the people who list tokens"
+            )
+        if not given.scopes:
+            raise InvalidInput(
+                "a token needs at least one scope", hint=f"scopes: {', '.join(sorted(ALL_SCOPES))}"
+            )
+        if await self._store.call("HLEN", self._key, key=self._key, idempotent=True) >= MAX_TOKENS:
+            raise InvalidInput(f"there are {MAX_TOKENS} tokens already", hint="revoke those that nobody uses")
+        token_id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+        token = f"roost_{token_id}_{secret}"
+        created_at = datetime.now(UTC).isoformat(timespec="seconds")
+        kept = KeptToken(given.name, given.scopes, created_at, _digest(token).hex())
+        await self._store.call(
+            "HSET", self._key, token_id, msgspec.json.encode(kept), key=self._key, idempotent=True
+        )
+        self._read_at = -REFRESH_S
+        return NewToken(token_id, given.name, given.scopes, created_at, token)
+
+    async def list(self) -> list[Token]:
+        kept = await self._read()
+        return [Token(key, t.name, t.scopes, t.created_at) for key, t in sorted(kept.items())]
+
+    async def revoke(self, token_id: str) -> None:
+        if not await self._store.call("HDEL", self._key, token_id, key=self._key, idempotent=True):
+            raise NotFound(f"there is no token {token_id[:40]!r}", hint="`roost token list` shows them")
+        self._read_at = -REFRESH_S
+
+
+def root_token(configured: str, path: Path) -> str:
+    """The configured token, else the one in the file, made on first use with mode 0600."""
+    if configured:
+        return configured
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            token = path.read_text(encoding="utf-8").strip()
+        else:
+            token = secrets.token_urlsafe(32)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(token + "\n")
+    except OSError as error:
+        raise StartFailed(
+            f"cannot use the token file {path}: {error.strerror}",
+            hint="correct its permissions or set ROOST_API_TOKEN",
+        ) from error
+    if not token:
+        raise StartFailed(f"the token file {path} is empty", hint="delete it; the next start makes a new one")
+    return token
+
+
+def _digest(token: str) -> bytes:
+    """Of any text: a header that is not UTF-8 arrives with surrogates, and is nobody's token."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

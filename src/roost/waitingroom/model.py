@@ -1,0 +1,149 @@
+"""A world as its readers see it: its lines, its servers, its numbers."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from roost.waitingroom.scripts import Board
+
+
+class ServerLife(Protocol):
+    """One life of one server, as discovery names it when it ends."""
+
+    @property
+    def server_id(self) -> str: ...
+
+    @property
+    def life(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A server in the ledger."""
+
+    server_id: str
+    life: str
+    capacity: int
+    inside: int
+    """The most people that may be on it."""
+    doubt: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One class's line."""
+
+    waiting: int
+    away: int
+    marks: tuple[int, ...]
+    """Places, evenly spread from the first to the last in the line."""
+    fast: int
+    slow: int
+
+    def rank_of(self, seq: int) -> int:
+        """About where a place stands, without asking for it: at most a 64th of the line too far back."""
+        if not self.marks:
+            return 1
+        at = bisect_left(self.marks, seq)
+        return min(self.waiting, at * (self.waiting - 1) // max(1, len(self.marks) - 1) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldBoard:
+    born: int
+    numbers: dict[str, str]
+    lines: dict[str, Line]
+    servers: tuple[Row, ...]
+    offers: int
+    held: int
+
+    @classmethod
+    def read(cls, found: Board, lines: list[str]) -> Self:
+        numbers = dict(zip(found.numbers[::2], found.numbers[1::2], strict=True))
+        triples = zip(lines, found.lines[::3], found.lines[1::3], found.lines[2::3], strict=True)
+        return cls(
+            int(numbers.get("born", "0")),
+            numbers,
+            {
+                line: Line(
+                    int(waiting),
+                    int(away),
+                    tuple(map(int, marks.split(","))) if marks else (),
+                    int(numbers.get(f"fast{line}", "0")),
+                    int(numbers.get(f"slow{line}", "0")),
+                )
+                for line, waiting, away, marks in triples
+            },
+            tuple(map(_row, found.servers[::2], found.servers[1::2])),
+            found.offers,
+            found.held,
+        )
+
+    def number(self, name: str) -> int:
+        return int(self.numbers.get(name, "0"))
+
+    @property
+    def mode(self) -> str:
+        return self.numbers.get("mode", "auto")
+
+    @property
+    def opens_at_us(self) -> int:
+        """When the world opens by the store's clock; 0: it was never closed."""
+        return self.number("opens_at")
+
+    def is_closed(self, now_us: float) -> bool:
+        """Whether the opening is still to come, by a clock that may be a little off."""
+        return now_us < self.opens_at_us
+
+    @property
+    def message(self) -> str:
+        return self.numbers.get("message", "")
+
+    @property
+    def limit(self) -> int | None:
+        return int(self.numbers["limit"]) if "limit" in self.numbers else None
+
+    @property
+    def capacity(self) -> int:
+        cap = sum(row.capacity for row in self.servers)
+        return cap if self.limit is None else min(cap, self.limit)
+
+    @property
+    def inside(self) -> int:
+        return sum(row.inside for row in self.servers)
+
+    @property
+    def free(self) -> int:
+        return self.capacity - self.inside - self.offers - self.held
+
+    @property
+    def waiting(self) -> int:
+        return sum(line.waiting for line in self.lines.values())
+
+    @property
+    def away(self) -> int:
+        return sum(line.away for line in self.lines.values())
+
+    def server_url(self, rng: random.Random | None = None) -> str:
+        """Where to send somebody with a ticket: a server with room, the emptier the likelier."""
+        open_rows = [row for row in self.servers if row.url and row.capacity > row.inside]
+        if not open_rows:
+            return next((row.url for row in self.servers if row.url), "")
+        rooms = [row.capacity - row.inside for row in open_rows]
+        return (rng or random).choices(open_rows, rooms)[0].url
+
+
+def most_inside(*, reported: int, counted: int, consumed: int) -> int:
+    """The most people that may be on a server, by its row in the ledger; the formula of `most_inside.lua`."""
+    return reported + consumed - counted
+
+
+def _row(server_id: str, packed: str) -> Row:
+    """Reads what `row_pack.lua` writes."""
+    life, capacity, reported, counted, consumed, _, doubt, url = packed.split("\t")
+    inside = most_inside(reported=int(reported), counted=int(counted), consumed=int(consumed))
+    return Row(server_id, life, int(capacity), inside, doubt == "1", url)

@@ -1,0 +1,76 @@
+"""What every role serves beside its work: /healthz, /readyz, /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from roost.api.system import Health, Ready
+from roost.core.errors import Unavailable
+from roost.core.loops import Loops
+from roost.web.metrics import CONTENT_TYPE, MetricsPage
+from roost.web.route import Edge, Request, Route, RouteStats, build_app
+
+OPS_PORT_ABOVE = 1000
+"""How far above a role's own port these are, where it has a port of its own for them."""
+
+Check = Callable[[], Awaitable[Ready]]
+"""Raises why the role cannot serve."""
+
+
+def check_loops(loops: Loops) -> None:
+    """Refuse to be ready while a loop fails that requests depend on."""
+    if fault := loops.fault():
+        raise Unavailable(f"a background loop fails: {fault}", hint="the log says more")
+
+
+class Ops:
+    def __init__(self, page: MetricsPage, check: Check) -> None:
+        self._page = page
+        self._check = check
+
+    async def check_liveness(self, request: Request) -> Health:
+        return Health()
+
+    async def check_readiness(self, request: Request) -> Ready:
+        return await self._check()
+
+    async def get_metrics(self, request: Request) -> web.Response:
+        return web.Response(body=await self._page.render(), headers={"Content-Type": CONTENT_TYPE})
+
+    def app(self, edge: Edge) -> web.Application:
+        """An application of these routes alone, for a port of their own."""
+        return build_app({route: RouteStats() for route in self.routes()}, edge)
+
+    def liveness_route(self) -> Route:
+        return Route(
+            "GET",
+            "/healthz",
+            self.check_liveness,
+            "The process is alive",
+            reply=Health,
+            touches_store=False,
+        )
+
+    def routes(self) -> list[Route]:
+        return [
+            self.liveness_route(),
+            Route(
+                "GET",
+                "/readyz",
+                self.check_readiness,
+                "Requests can be served; 503 says why not",
+                reply=Ready,
+                errors=(Unavailable,),
+            ),
+            Route(
+                "GET",
+                "/metrics",
+                self.get_metrics,
+                "Prometheus metrics",
+                scope="read",
+                open_in_dev=True,
+                content_type="text/plain",
+            ),
+        ]

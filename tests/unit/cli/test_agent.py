@@ -1,0 +1,61 @@
+"""The health check of `roost agent`: when the program is ready, when its beats stop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from roost.api.discovery import HealthCheck, Instance, Probe, RegisterInput
+from roost.cli.agent import CHECK_INTERVAL_S, FAILURES_TO_HANG, ProgramCheck
+from roost.core.loops import Loops
+from roost.discovery.probes import Prober
+from roost.sdk.heart import Registration
+from roost.testing import FakeClock
+
+WELL, FAILS = Probe(True, 1.0, ""), Probe(False, 0.0, "connection refused")
+
+
+class Answers(Prober):
+    """Gives these answers in turn, then the last one again and again; None raises."""
+
+    def __init__(self, *answers: Probe | None) -> None:
+        super().__init__(allow_local=True)
+        self.answers = list(answers)
+
+    async def probe(self, instance: Instance) -> Probe | None:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is None:
+            raise RuntimeError("nobody expected this")
+        return answer
+
+
+def registered() -> Registration:
+    given = RegisterInput(type="game", group="kr-1", ports={"main": 1}, health=HealthCheck("tcp", "main"))
+    return Registration(given, "i1", "7", 1.0, status="initializing")
+
+
+async def test_it_is_ready_when_the_check_passes_and_silent_after_three_failures() -> None:
+    registration = registered()
+    check = ProgramCheck(registration, Answers(FAILS, WELL, *[FAILS] * FAILURES_TO_HANG, WELL))
+    statuses = []
+    for _ in range(2):
+        await check.step()
+        statuses.append(registration.status)
+    assert statuses == ["initializing", "ready"]
+    for _ in range(FAILURES_TO_HANG):
+        assert registration.hung_since is None
+        await check.step()
+    assert registration.hung_since is not None
+    await check.step()
+    assert registration.hung_since is None
+
+
+async def test_a_check_that_raises_is_counted_and_tried_again() -> None:
+    registration, clock = registered(), FakeClock()
+    loops = Loops(clock)
+    step = ProgramCheck(registration, Answers(None, WELL)).step
+    running = asyncio.create_task(loops.keep_running("health check", step, pause_s=CHECK_INTERVAL_S))
+    await asyncio.sleep(0)
+    await clock.advance(60)
+    assert registration.status == "ready"
+    assert loops.loop("health check").failures == 1
+    running.cancel()

@@ -1,0 +1,57 @@
+"""A world as operators see and change it, without a store."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from roost.api.queue import WorldPatch
+from roost.core.errors import InvalidInput
+from roost.waitingroom.rules import Policy
+from roost.waitingroom.views import changes_in, world_view
+from tests.unit.waitingroom.desk import board_of, long_line
+
+OPENS_US = 1_800_000_000_000_000
+
+
+def test_the_seed_of_the_draw_is_secret_until_the_world_opens() -> None:
+    board = board_of(long_line(), opens_at=str(OPENS_US), seed="s3cr3t")
+    before, after = (world_view("main", board, Policy(), OPENS_US + us) for us in (-1, 0))
+    assert (before.draw_seed, after.draw_seed) == ("", "s3cr3t")
+    assert before.draw_digest == after.draw_digest == hashlib.sha256(b"s3cr3t").hexdigest()
+    assert before.opens_at == "2027-01-15T08:00:00Z"
+
+
+def test_what_is_left_out_of_a_patch_stays_and_null_takes_away() -> None:
+    assert set(changes_in(WorldPatch()).values()) == {""}
+    taken = changes_in(WorldPatch(message=None, limit=None, rate=None, opens_at=None))
+    assert [name for name, value in taken.items() if value == "-"] == ["message", "limit", "rate", "opens_at"]
+    given = changes_in(
+        WorldPatch(mode="hold", limit=0, rate=0.5, opens_at="2027-01-15T08:00:00Z", revision=3)
+    )
+    assert given == {
+        "mode": "hold",
+        "message": "",
+        "limit": "0",
+        "rate": "0.5",
+        "opens_at": str(OPENS_US),
+        "expected": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        WorldPatch(limit=-2),
+        WorldPatch(limit=2**31 + 1),
+        WorldPatch(rate=0),
+        WorldPatch(rate=-0.5),
+        WorldPatch(rate=1e9),
+        WorldPatch(opens_at="tomorrow"),
+        WorldPatch(opens_at="2027-01-15T08:00:00"),
+    ],
+)
+def test_odd_changes_are_refused(patch: WorldPatch) -> None:
+    with pytest.raises(InvalidInput):
+        changes_in(patch)
