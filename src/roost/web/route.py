@@ -141,8 +141,7 @@ class Edge:
     """Whether routes that are open in profile dev need no token."""
     body_limit_bytes: int = 262_144
     ids: RequestIds = field(default_factory=RequestIds)
-    translate: Callable[[BaseException], RoostError] = known
-    """What a client is told of an error."""
+    not_found_hint: str = "/docs lists every address"
 
 
 def build_app(routes: Mapping[Route, RouteStats], edge: Edge) -> web.Application:
@@ -153,12 +152,13 @@ def build_app(routes: Mapping[Route, RouteStats], edge: Edge) -> web.Application
         app.router.add_route(route.method, route.path, handler)
         if route.method == "GET" and not route.upgrades:
             app.router.add_route("HEAD", route.path, handler)
-    fallback = Route("*", "/{rest:.*}", _refuser(list(routes)), "Everything else")
+    refuse = _refuser(list(routes), edge.not_found_hint)
+    fallback = Route("*", "/{rest:.*}", refuse, "Everything else")
     app.router.add_route("*", fallback.path, adapt(fallback, edge, RouteStats()))
     return app
 
 
-def _refuser(routes: list[Route]) -> Handler:
+def _refuser(routes: list[Route], hint: str) -> Handler:
     patterns = [(re.compile(re.sub(r"{\w+}", "[^/]+", route.path)), route.method) for route in routes]
 
     async def refuse(request: Request) -> None:
@@ -169,7 +169,7 @@ def _refuser(routes: list[Route]) -> Handler:
             refusal = MethodNotAllowed(f"{request.http.path} takes {', '.join(allowed)}")
             refusal.allowed = tuple(allowed)
             raise refusal
-        raise NotFound(f"there is nothing at {request.http.path}", hint="/docs lists every address")
+        raise NotFound(f"there is nothing at {request.http.path}", hint=hint)
 
     return refuse
 
@@ -179,7 +179,7 @@ def adapt(
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The aiohttp handler of a route."""
     guarded = route.scope is not None and not (route.open_in_dev and edge.is_dev)
-    check, ids, translate = edge.guard.check, edge.ids, edge.translate
+    check, ids = edge.guard.check, edge.ids
     read_query = _query_reader(route.query) if route.query is not None else None
     read_body = _body_reader(route.body, edge.body_limit_bytes) if route.body is not None else None
     encode = msgspec.json.Encoder().encode
@@ -208,7 +208,7 @@ def adapt(
                     body=payload, status=route.status, headers=headers, content_type=_JSON
                 )
         except Exception as error:
-            response = _refusal(error, translate(error), request_id, http)
+            response = _refusal(error, known(error), request_id, http)
         if not response.prepared:
             response.headers["X-Request-Id"] = request_id
         stats.statuses[response.status] += 1
