@@ -86,7 +86,7 @@ def test_where_everybody_is_well_the_command_says_so_and_succeeds(town: Town, an
     shown = town.home.run("health")
     assert shown.returncode == 0, shown.stderr
     rows = {line.split()[0]: line for line in shown.stdout.splitlines() if line.split()}
-    assert "well" in rows["s501"]
+    assert " healthy " in rows["s501"]
     assert " ms" in rows["s501"]
     assert "starting" in rows["s502"]
     assert "2 servers" in shown.stdout

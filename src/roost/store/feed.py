@@ -37,8 +37,11 @@ class Reader(Protocol):
 class Feed:
     """The local end of one scope's feed."""
 
-    def __init__(self, store: Reader, feed: Key, bell: Key, loops: Loops | None = None) -> None:
+    def __init__(
+        self, store: Reader, feed: Key, bell: Key, loops: Loops | None = None, name: str = ""
+    ) -> None:
         self._store = store
+        self._loop_name = f"feed {name or feed.decode()}"
         self._loops = loops or Loops()
         self._feed = feed
         self._bell = bell
@@ -125,7 +128,7 @@ class Feed:
         self._forget()
         stop_listening = self._store.listen(self._bell, lambda _: self._rung.set())
         try:
-            await self._loops.keep_running(f"feed {self._feed.decode()}", self._turn, essential=True)
+            await self._loops.keep_running(self._loop_name, self._turn, essential=True)
         finally:
             stop_listening()
 

@@ -63,6 +63,7 @@ class LeaderLease:
         clock: Clock | None = None,
         loops: Loops | None = None,
         on_lost: Callable[[], None] = lambda: None,
+        job: str = "",
     ) -> None:
         if ttl_ms < MIN_TTL_MS:
             raise InvalidInput(
@@ -78,6 +79,7 @@ class LeaderLease:
         self._clock = clock or SystemClock()
         self._loops = loops or Loops(self._clock)
         self._on_lost = on_lost
+        self._loop_name = f"leader {job or key.decode()}"
         self._job: asyncio.Task[None] | None = None
         self._tenure: Tenure | None = None
 
@@ -109,7 +111,7 @@ class LeaderLease:
     async def lead(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
         """Campaign for ever; while leading run `work`, and cancel it before the lease can be another's."""
         try:
-            await self._loops.keep_running(f"leader {self._key.decode()}", lambda: self._turn(work))
+            await self._loops.keep_running(self._loop_name, lambda: self._turn(work))
         finally:
             job, self._job = self._job, None
             await _stop(job)

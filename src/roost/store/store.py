@@ -110,7 +110,9 @@ class Store:
     def feed(self, scope: Scope) -> Feed:
         """The feed of a scope; one follower serves every reader in this process."""
         if scope not in self._feeds:
-            self._feeds[scope] = Feed(self, self.keys.feed(scope), self.keys.bell(scope), self.loops)
+            self._feeds[scope] = Feed(
+                self, self.keys.feed(scope), self.keys.bell(scope), self.loops, str(scope)
+            )
         return self._feeds[scope]
 
     def leader(self, scope: Scope, name: str, *, job: str = "", ttl_ms: int = 10_000) -> LeaderLease:
@@ -122,6 +124,7 @@ class Store:
             ttl_ms,
             loops=self.loops,
             on_lost=lambda: self._lost_leader(job or scope.tag),
+            job=job or str(scope),
         )
 
     def on_leader_lost(self, callback: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""`roost health`: which servers are well, and what the checkers say."""
+"""`roost health`: which servers are healthy, and what the checkers say."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def health(
     type: Type = "*",  # noqa: A002 — the name of the flag
     group: Group = "*",
 ) -> None:
-    """Show which servers are well and what the health checkers say. Exit code 1 if one is not."""
+    """Show which servers are healthy and what the health checkers say. Exit code 1 if one is not."""
     found = cli.ask("GET", "/sd/v1/health", HealthReport, query=[("type", type), ("group", group)])
     cli.show(found, view)
     if any(map(_is_unhealthy, found.servers)):
@@ -54,7 +54,7 @@ def _is_unhealthy(server: CheckedServer) -> bool:
 
 
 def _row(server: CheckedServer, checkers: int) -> tuple[Cell, ...]:
-    state: Cell = Styled("well", "green") if server.healthy else Styled("UNHEALTHY", "red")
+    state: Cell = Styled("healthy", "green") if server.healthy else Styled("UNHEALTHY", "red")
     if server.status == "initializing":
         state = "starting"
     probe = server.probe

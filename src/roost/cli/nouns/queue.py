@@ -1,4 +1,4 @@
-"""`roost queue`: who waits, who may enter, and what the operator orders."""
+"""`roost queue`: who waits, who may enter, and what the operator sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roost.cli.tables import Column, Part, Styled, Table, console, together
 from roost.core.errors import InvalidInput, RoostError
 
 app = typer.Typer(
-    help="Who waits, who may enter, and what the operator orders.", no_args_is_help=True, add_completion=False
+    help="Who waits, who may enter, and what the operator sets.", no_args_is_help=True, add_completion=False
 )
 
 REFRESH_S = 1.0
