@@ -61,13 +61,14 @@ else
   end
   redis.call('ZADD', keys.leases, 'GT', clock + entry.ttl_ms / 2, id)
   local turned, is_news = beat_update(beat, entry, now, args.status, args.load, args.performance)
-  redis.call('HSET', keys.beats .. entry.service, id, beat_pack(beat))
+  local packed = beat_pack(beat)
+  redis.call('HSET', keys.beats .. entry.service, id, packed)
   local status = beat.unhealthy and 'suspect' or beat.status
   if turned then
     instance_note(keys, now, id, entry, 'changed', status)
   end
   if is_news then
-    instance_tell(keys, now, id, entry, 'changed', status)
+    instance_tell(keys, now, id, entry, 'changed', status, nil, packed)
   end
 end
 

@@ -1,14 +1,15 @@
 -- Tell the feed what happened to an instance, with record, beat and override as they are now; a removal has neither
--- record nor beat. The bell carries the words of the first design: event and server_id.
+-- record nor beat. A caller that has them at hand gives them. The bell carries the words of the first design: event
+-- and server_id.
 -- @include feed_append
 -- @include instance_override
-local function instance_tell(keys, now, id, entry, event, status)
+local function instance_tell(keys, now, id, entry, event, status, record, beat)
   local server_id = string.match(entry.name, ':(.+)$') or id
-  local record, beat = '', ''
-  if event ~= 'removed' then
-    record = redis.call('HGET', keys.records .. entry.service, id) or ''
-    beat = redis.call('HGET', keys.beats .. entry.service, id) or ''
+  if event == 'removed' then
+    record, beat = '', ''
   end
+  record = record or redis.call('HGET', keys.records .. entry.service, id) or ''
+  beat = beat or redis.call('HGET', keys.beats .. entry.service, id) or ''
   feed_append(keys, cjson.encode({ event = event, server_id = server_id }), now, 10000, {
     'event', event, 'id', id, 'service', entry.service, 'life', entry.life, 'serverId', server_id, 'status', status,
     'record', record, 'beat', beat, 'override', instance_override(keys, id, entry) })

@@ -30,6 +30,7 @@
 
 -- @include now_us
 -- @include int
+-- @include beat_pack
 -- @include instance_entry
 -- @include instance_put
 -- @include instance_unlist
@@ -70,10 +71,10 @@ end
 
 local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), int(args.load)
 local entry = { service = service, life = life, nonce = args.nonce, name = name, ttl_ms = args.ttl_ms, capacity = args.capacity }
-local beat = { status = args.status, load = load, told_load = load, beat_ms = int(math.floor(now / 1000)),
-  life = life, performance = args.performance }
+local beat = beat_pack({ status = args.status, load = load, told_load = load, beat_ms = int(math.floor(now / 1000)),
+  life = life, performance = args.performance })
 redis.call('HSET', keys.meta, 'life', life)
 instance_put(keys, id, entry, args.record, beat, clock + args.ttl_ms / 2)
 instance_note(keys, now, id, entry, 'added', args.status)
-instance_tell(keys, now, id, entry, 'added', args.status)
+instance_tell(keys, now, id, entry, 'added', args.status, args.record, beat)
 return { 'REGISTERED', life }
