@@ -24,13 +24,16 @@ may exceed 256 KB, so it goes over the second connection. Every heading but REPL
 A script finds what it was given by name: `keys.index`, `args.id`; an `int` is a number, everything else a
 string, `many...` a list. The loader writes the position in place of the name (`keys[2]`): tables of names,
 made at every call, would cost a heartbeat a tenth. Functions that touch keys take `keys` as first parameter.
+
+An include at the margin stands above the whole script, with what it needs itself. An indented one stands where it
+is written: making a function takes 0.16 µs of every call, so those of a rare branch are included inside it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
@@ -49,6 +52,8 @@ _GROUP = re.compile(r"KEYS @(?P<group>[a-z]+)")
 _REPLY = re.compile(r"--   (?P<word>[A-Z][A-Z_]*)(?P<fields>(?: [a-z_]+:\S+)*)(?: {2,}(?P<meaning>\S.*))?")
 _NAMED = re.compile(r"\b(?:keys|args)\.[a-z][a-z0-9_]*")
 _INCLUDE = re.compile(r"-- @include ([a-z0-9_]+)")
+_AT_THE_MARGIN = re.compile(r"^-- @include ([a-z0-9_]+)$", re.MULTILINE)
+_IN_A_BRANCH = re.compile(r"^ +-- @include ([a-z0-9_]+)$", re.MULTILINE)
 
 
 _REST = """\
@@ -114,7 +119,7 @@ def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
     body = "\n".join(lines[1 + len(header) :]).strip() + "\n"
     sections = _sections(name, header)
     includes = tuple(_INCLUDE.findall(body))
-    functions = _expand(name, includes, folders)
+    code = _Functions(name, folders).expand(body)
     keys = (*_named_keys(name, sections["NAMED"]), *_parameters(name, sections["KEYS"], KEY_TYPES))
     args = _parameters(name, sections["ARGV"], ARG_TYPES)
     replies = _replies(name, sections["REPLY"])
@@ -130,8 +135,7 @@ def parse_script(name: str, text: str, *folders: Traversable) -> Contract:
         writes=shebang["flags"] != "no-writes",
         includes=includes,
         body=body,
-        source="\n".join([lines[0], *_by_position(keys, args, [*functions, _INCLUDE.sub("", body).strip()])])
-        + "\n",
+        source="\n".join([lines[0], *_by_position(keys, args, code)]) + "\n",
     )
 
 
@@ -254,22 +258,46 @@ def _flags(name: str, words: list[str]) -> frozenset[str]:
     return frozenset(words)
 
 
-def _expand(name: str, includes: tuple[str, ...], folders: tuple[Traversable, ...]) -> list[str]:
-    """The included functions, each once, what they need themselves before them."""
-    done: dict[str, str] = {}
+class _Functions:
+    """The function files that one script includes, looked for in the folders, in this order."""
 
-    def add(include: str) -> None:
-        if include in done:
-            return
-        files = (folder.joinpath(f"{include}.lua") for folder in folders)
-        file = next((file for file in files if file.is_file()), None)
-        if file is None:
-            raise ContractError(f"{name}: no function file {include}.lua")
-        text = file.read_text(encoding="utf-8")
-        for inner in _INCLUDE.findall(text):
-            add(inner)
-        done[include] = "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
+    def __init__(self, script: str, folders: tuple[Traversable, ...]) -> None:
+        self._script = script
+        self._folders = folders
+        self._texts: dict[str, str] = {}
 
-    for include in includes:
-        add(include)
-    return list(done.values())
+    def expand(self, body: str) -> list[str]:
+        """What the store runs: the functions, each after what it needs itself, and the body."""
+        above = self._closure(_AT_THE_MARGIN.findall(body))
+        functions = [self._code(name, above[:at]) for at, name in enumerate(above)]
+        return [*functions, self._with_branches(_AT_THE_MARGIN.sub("", body).strip(), above)]
+
+    def _closure(self, names: list[str], without: Sequence[str] = ()) -> list[str]:
+        found: list[str] = []
+        for name in names:
+            if name not in without:
+                needs = self._closure(_AT_THE_MARGIN.findall(self._text(name)), without)
+                found += [one for one in (*needs, name) if one not in found]
+        return found
+
+    def _code(self, name: str, visible: Sequence[str]) -> str:
+        lines = (line for line in self._text(name).splitlines() if line and not line.startswith("--"))
+        return self._with_branches("\n".join(lines), visible)
+
+    def _with_branches(self, code: str, visible: Sequence[str]) -> str:
+        """The code with the functions of its branches in their places, unless they are visible there anyway."""
+
+        def in_place(found: re.Match[str]) -> str:
+            needed = self._closure([found[1]], visible)
+            return "\n".join(self._code(name, [*visible, *needed[:at]]) for at, name in enumerate(needed))
+
+        return _IN_A_BRANCH.sub(in_place, code)
+
+    def _text(self, name: str) -> str:
+        if name not in self._texts:
+            files = (folder.joinpath(f"{name}.lua") for folder in self._folders)
+            file = next((file for file in files if file.is_file()), None)
+            if file is None:
+                raise ContractError(f"{self._script}: no function file {name}.lua")
+            self._texts[name] = file.read_text(encoding="utf-8")
+        return self._texts[name]

@@ -89,6 +89,22 @@ def test_names_become_positions_and_ints_numbers(shared: Path) -> None:
     assert "local a = keys[2] .. args[1] .. tonumber(args[2]) .. #args_rest .. ctx.keys[1]" in lines
 
 
+def test_an_indented_include_stands_where_it_is_written(shared: Path) -> None:
+    """With what it needs, but for what is above already: a rare branch costs the others nothing."""
+    text = GOOD.replace(
+        "-- @include outer\n\nreturn { 'NOT_DONE' }",
+        "-- @include inner\n\nif x then\n  -- @include outer\n  outer()\nend\nreturn { 'NOT_DONE' }",
+    )
+    alone = text.replace("-- @include inner\n\n", "")
+
+    assert parse(text, shared).source.splitlines()[1:-1] == [
+        *("local function inner()", "end", "if x then", "local function outer()", "end", "  outer()", "end")
+    ]
+    assert parse(alone, shared).source.splitlines()[1:5] == [
+        *("if x then", "local function inner()", "end", "local function outer()")
+    ]
+
+
 def test_the_name_of_the_source_is_its_sha1(shared: Path) -> None:
     contract = parse(GOOD, shared)
     assert len(contract.sha) == 40

@@ -26,10 +26,6 @@
 -- @include now_us
 -- @include instance_entry
 -- @include instance_override
--- @include instance_note
--- @include instance_tell
--- @include removal_cause
--- @include mark_silent
 -- @include beat_pack
 -- @include beat_unpack
 -- @include beat_update
@@ -38,6 +34,7 @@ local id, life, now = args.id, args.life, now_us(args.now)
 
 local entry = instance_entry(keys, id)
 if not entry then
+  -- @include removal_cause
   local cause = removal_cause(keys, id, life)
   if cause then
     return { 'REMOVED', cause }
@@ -53,6 +50,7 @@ if not beat or life ~= '' and life ~= entry.life then
 end
 
 if args.tick_age_ms * 2 > entry.ttl_ms then
+  -- @include mark_silent
   mark_silent(keys, now, id, entry)
 else
   local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
@@ -65,9 +63,11 @@ else
   redis.call('HSET', keys.beats .. entry.service, id, packed)
   local status = beat.unhealthy and 'suspect' or beat.status
   if turned then
+    -- @include instance_note
     instance_note(keys, now, id, entry, 'changed', status)
   end
   if is_news then
+    -- @include instance_tell
     instance_tell(keys, now, id, entry, 'changed', status, nil, packed)
   end
 end

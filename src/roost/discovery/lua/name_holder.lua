@@ -1,13 +1,13 @@
 -- The live instance other than `id` that bears `name`, and for how many ms of lease time more if it stays silent;
 -- nil if the name is free.
 -- @include instance_entry
--- @include beat_unpack
 local function name_holder(keys, name, id, clock)
   local holder = name ~= '' and redis.call('HGET', keys.names, name)
   local entry = holder and holder ~= id and instance_entry(keys, holder)
   if not entry then
     return nil
   end
+  -- @include beat_unpack
   local due = tonumber(redis.call('ZSCORE', keys.leases, holder) or clock)
   local beat = beat_unpack(redis.call('HGET', keys.beats .. entry.service, holder))
   local ends = beat and beat.silent and due or due + entry.ttl_ms / 2

@@ -33,10 +33,8 @@
 -- @include beat_pack
 -- @include instance_entry
 -- @include instance_put
--- @include instance_unlist
 -- @include instance_note
 -- @include instance_tell
--- @include removal_cause
 -- @include name_holder
 
 local id, service, name, former_life, now = args.id, args.service, args.name, args.former_life, now_us(args.now)
@@ -49,6 +47,7 @@ if former_life ~= '' then
   if known and tonumber(known.life) > tonumber(former_life) then
     return { 'FENCED', known.life }
   end
+  -- @include removal_cause
   local cause = removal_cause(keys, id, former_life)
   if cause then
     return { 'REMOVED', cause }
@@ -63,6 +62,7 @@ end
 
 if known then
   local same = known.service == service and redis.call('HGET', keys.records .. service, id) == args.record
+  -- @include instance_unlist
   instance_unlist(keys, id, known)
   if not same then
     instance_tell(keys, now, id, known, 'removed', 'terminated')

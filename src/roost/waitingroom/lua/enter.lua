@@ -39,14 +39,8 @@
 -- @include now_us
 -- @include gcra
 -- @include world_open
--- @include world_room
--- @include lines_length
--- @include place_take
 -- @include person_kept
 -- @include person_status
--- @include person_asks
--- @include person_offer
--- @include person_enters
 
 local user = args.user
 local ctx = world_open(keys, now_us(args.now))
@@ -59,11 +53,15 @@ if retry_ms > 0 then
 end
 local found = person_status(keys, ctx, user, kept, tat)
 if found[1] == 'INSIDE' then
+  -- @include person_asks
   return { 'INSIDE', person_asks(keys, user) }
 end
 if kept.state == 'grace' and redis.call('ZREM', keys.grace, user) == 1 then
+  -- @include person_offer
   found = person_offer(keys, ctx, user, args.tid)
 elseif found[1] == 'NO_PLACE' then
+  -- @include lines_length
+  -- @include world_room
   local crashed, length = found[2] == 'crash', lines_length(keys, args.lines)
   if ctx.mode == 'closing' and not crashed or ctx.mode == 'off' and world_room(keys, ctx) < 1 then
     return { 'CLOSED', ctx.mode }
@@ -73,11 +71,13 @@ elseif found[1] == 'NO_PLACE' then
   end
   local given = { seq = kept.seq, line = args.line, nickname = args.nickname, region = args.region, size = 1 }
   if not crashed then
+    -- @include place_take
     local receipt = not kept.state and args.receipt_seq ~= '' and { seq = tonumber(args.receipt_seq),
       born = args.receipt_born, age_ms = args.receipt_age, rebuild_ms = args.rebuild_ms }
     given.seq, given.line = place_take(keys, ctx, user, args.line, receipt, args.size > 1 and args.party)
     given.size = args.size
   end
+  -- @include person_enters
   local at_once = args.size <= 1 and ctx.mode ~= 'queue-all' and (length == 0 or ctx.mode == 'off') and args.tid
   found = person_enters(keys, ctx, user, given, at_once, tat)
 end

@@ -6,13 +6,13 @@
 -- `kept` is their state, seq, line, shown; `tat` is written along: every poll comes through here, so nothing is read or
 -- written twice.
 -- @include int
--- @include line_rejoin
 -- @include line_speed
 -- @include poll_interval
 local function person_place(keys, ctx, user, kept, tat)
   local person, line, seq = keys.people .. user, kept.line, kept.seq
   local was_away = kept.state == 'away'
   if was_away then
+    -- @include line_rejoin
     line_rejoin(keys, line, user, seq)
   end
   local speed = line_speed(keys, ctx, line)

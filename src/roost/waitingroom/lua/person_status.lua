@@ -4,10 +4,7 @@
 -- WAITING seq rank away_ahead was_away poll_ms fast slow line opens_ms · OFFERED seq tid left_ms · INSIDE server ·
 -- HELD left_ms: dropped out, the place is held · NO_PLACE cause: how they lost it
 -- @include int
--- @include person_kept
--- @include person_return
 -- @include person_place
--- @include person_server
 local function person_status(keys, ctx, user, kept, tat)
   local person, state = keys.people .. user, kept.state
   if not state then
@@ -23,15 +20,20 @@ local function person_status(keys, ctx, user, kept, tat)
       redis.call('HSET', person, 'due', int(ctx.clock + 2000))
       return { 'OFFERED', kept.seq, ticket[1], ticket[2] - ctx.clock }
     end
+    -- @include person_return
     person_return(keys, ctx, user)
+    -- @include person_kept
     kept = person_kept(keys, user)
     if kept.state == 'waiting' then
       return person_place(keys, ctx, user, kept, tat)
     end
   end
-  local server = state == 'inside' and person_server(keys, user)
-  if server then
-    return { 'INSIDE', server }
+  if state == 'inside' then
+    -- @include person_server
+    local server = person_server(keys, user)
+    if server then
+      return { 'INSIDE', server }
+    end
   end
   local held_until = state == 'grace' and tonumber(redis.call('ZSCORE', keys.grace, user))
   if held_until and held_until > ctx.clock then
