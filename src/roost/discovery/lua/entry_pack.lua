@@ -1,5 +1,4 @@
--- An instance as the hash `index` holds it; `instance_entry` reads it.
--- @include int
+-- An instance as the hash `index` holds it; `instance_entry` reads it. Every field is a text.
 local function entry_pack(entry)
-  return table.concat({ entry.service, entry.life, entry.nonce, entry.name, int(entry.ttl_ms), int(entry.capacity) }, '\t')
+  return table.concat({ entry.service, entry.life, entry.nonce, entry.name, entry.ttl_ms, entry.capacity }, '\t')
 end

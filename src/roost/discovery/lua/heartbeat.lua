@@ -41,11 +41,14 @@ if not entry then
   end
   return { 'UNKNOWN' }
 end
-if life ~= '' and tonumber(life) < tonumber(entry.life) then
-  return { 'FENCED', entry.life }
+if life ~= '' and life ~= entry.life then
+  if tonumber(life) < tonumber(entry.life) then
+    return { 'FENCED', entry.life }
+  end
+  return { 'UNKNOWN' }
 end
 local beat = beat_unpack(redis.call('HGET', keys.beats .. entry.service, id))
-if not beat or life ~= '' and life ~= entry.life then
+if not beat then
   return { 'UNKNOWN' }
 end
 

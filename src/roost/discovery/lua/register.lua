@@ -14,10 +14,10 @@
 --   name         string   type:serverId; empty without a server id
 --   record       bytes    the record as JSON
 --   status       string   what the instance says of itself
---   load         int      users on it now
---   capacity     int      users it can take
+--   load         string   users on it now
+--   capacity     string   users it can take
 --   performance  bytes    JSON object
---   ttl_ms       int      silence after which it is dead, in lease time
+--   ttl_ms       string   silence after which it is dead, in lease time
 --   nonce        string   different for each attempt to register
 --   former_life  string   set when it registers again by itself; else empty
 --   now          int      test override of the server's clock in µs; empty outside tests
@@ -69,7 +69,7 @@ if known then
   end
 end
 
-local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), int(args.load)
+local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), args.load
 local entry = { service = service, life = life, nonce = args.nonce, name = name, ttl_ms = args.ttl_ms, capacity = args.capacity }
 local beat = beat_pack({ status = args.status, load = load, told_load = load, beat_ms = int(math.floor(now / 1000)),
   life = life, performance = args.performance })
