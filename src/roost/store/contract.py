@@ -25,8 +25,8 @@ A script finds what it was given by name: `keys.index`, `args.id`; an `int` is a
 string, `many...` a list. The loader writes the position in place of the name (`keys[2]`): tables of names,
 made at every call, would cost a heartbeat a tenth. Functions that touch keys take `keys` as first parameter.
 
-An include at the margin stands above the whole script, with what it needs itself. An indented one stands where it
-is written: making a function takes 0.16 µs of every call, so those of a rare branch are included inside it.
+An include at the margin stands above the whole script, with what it needs itself. An indented one stands where
+it is written: making a function takes 0.16 µs of every call, so those of a rare branch are included inside it.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class _Functions:
         return self._with_branches("\n".join(lines), visible)
 
     def _with_branches(self, code: str, visible: Sequence[str]) -> str:
-        """The code with the functions of its branches in their places, unless they are visible there anyway."""
+        """The code with the functions of its branches in their places, unless they are visible there."""
 
         def in_place(found: re.Match[str]) -> str:
             needed = self._closure([found[1]], visible)

@@ -179,8 +179,8 @@ class Store:
             raise FormatMismatch(
                 f"the store holds data of format {(found or b'?')[:20].decode(errors='replace')}, "
                 f"this version reads format {FORMAT}",
-                hint="use an empty store (embedded: another --data) or another ROOST_NAMESPACE: servers register again "
-                "by themselves, receipts bring places back; or run the version that wrote it",
+                hint="use an empty store (embedded: another --data) or another ROOST_NAMESPACE: servers "
+                "register again by themselves, receipts bring places back; or run the version that wrote it",
             )
 
     async def close(self) -> None:
