@@ -25,8 +25,9 @@ A script finds what it was given by name: `keys.index`, `args.id`; an `int` is a
 string, `many...` a list. The loader writes the position in place of the name (`keys[2]`): tables of names,
 made at every call, would cost a heartbeat a tenth. Functions that touch keys take `keys` as first parameter.
 
-An include at the margin stands above the whole script, with what it needs itself. An indented one stands where
-it is written: making a function takes 0.16 µs of every call, so those of a rare branch are included inside it.
+An include at the margin stands above the whole script, with what it needs itself. An indented one stands
+where it is written: making a function takes 0.16 µs of every call, so those of a rare branch are included
+inside it.
 """
 
 from __future__ import annotations
