@@ -6,6 +6,7 @@ import sys
 
 import uvloop
 
+import discovery_checked
 import discovery_http
 import discovery_store
 import discovery_watch
@@ -15,8 +16,10 @@ if __name__ == "__main__":
     path = result_file()
     cases: list[Case | Figure] = [
         *uvloop.run(discovery_http.main()),
+        *uvloop.run(discovery_checked.main()),
         *uvloop.run(discovery_store.main()),
         *uvloop.run(discovery_watch.main()),
     ]
-    method = "\n".join((discovery_http.METHOD, discovery_store.METHOD, discovery_watch.METHOD))
+    parts = (discovery_http, discovery_checked, discovery_store, discovery_watch)
+    method = "\n".join(part.METHOD for part in parts)
     sys.exit(publish("discovery", "requests per second, or as the case says", method, cases, path))

@@ -16,6 +16,7 @@ import msgspec
 
 import etcd
 from http_load import Load, Work, ask, request
+from probed import Target, run_target
 from report import Case
 from roost.api.discovery import HealthCheck, RegisterInput
 from roost.testing import free_port, wait_until
@@ -34,7 +35,8 @@ PROMISED_PER_CPU = {"etcd": 2.0}
 METHOD = (
     f"HTTP: {CONNECTIONS} kept connections, each with one request under way, from one generator for all "
     f"contenders; {ROUNDS} rounds of {ROUND_S:g} s in turns, the median counts. Ours: `roost up`, one "
-    f"gateway with its token check, and its valkey-server over a unix socket; both count. etcd: one "
+    f"gateway with its token check and its health checker, and its valkey-server over a unix socket; both "
+    f"count. Every instance declares an HTTP check, which a process beside them answers. etcd: one "
     f"member, its HTTP/JSON gateway (which speaks gRPC to itself; native gRPC saves that hop), no "
     f"authentication. register: one POST here; lease grant and put there, which count as one. read: "
     f"{LISTED} instances as JSON; etcd holds the same JSON. Our list comes from the gateway's memory while "
@@ -82,6 +84,11 @@ def sample(type_: str = "game", group: str = "kr-1", **more: object) -> Register
     return msgspec.structs.replace(given, **more)
 
 
+def checked(target: Target, type_: str = "game", group: str = "kr-1") -> RegisterInput:
+    """The same with a health check that is answered."""
+    return sample(type_, group, private_ip="127.0.0.1", ports={"udp": 7777, "http": target.port})
+
+
 @contextlib.contextmanager
 def run_gateway() -> Iterator[Gateway]:
     """`roost up` in a folder that goes with it."""
@@ -123,18 +130,19 @@ def reading(gateway: Gateway, replies: list[bytes] | None = None) -> Work:
 async def contenders(stack: contextlib.AsyncExitStack) -> dict[str, Contender]:
     """All servers up, the same ten instances in each, all connections open."""
     gateway = stack.enter_context(run_gateway())
+    target = stack.enter_context(run_target())
     peers = {
         "etcd": stack.enter_context(etcd.run_etcd()),
         "etcd eased": stack.enter_context(etcd.run_etcd("--unsafe-no-fsync")),
     }
     for _ in range(LISTED):
-        await ask(gateway.port, registering(gateway, sample()))
+        await ask(gateway.port, registering(gateway, checked(target)))
     replies: list[bytes] = []
     await ask(gateway.port, reading(gateway, replies))
     records = [bytes(record) for record in msgspec.json.decode(replies[0], type=_Listed).instances]
     assert len(records) == LISTED
 
-    new = sample("load")
+    new = checked(target, "load")
     ours = Load(gateway.port, gateway.pids, CONNECTIONS)
     found = {"ours": Contender(ours, registering(gateway, new), reading(gateway))}
     for name, peer in peers.items():

@@ -32,11 +32,13 @@ SILENT = 500
 REPEATS = 50
 ROUNDS = 5
 MOST_US_PER_BEAT = 50.0
+MOST_PINGS_PER_BEAT = 2.0
 
 METHOD = (
     f"Store: a throwaway valkey-server with append-only file (fsync once a second) on loopback TCP. Beats: "
     f"{FLEET:,} instances, one beat each in {BEAT_INTERVAL_S:g} s, evenly spread, over {BEATING_LINKS} "
-    f"connections, with the sweep of every second; the processor time of the store, as a share of one core. "
+    f"connections (as many servers on the store) or over one (a gateway, which sends together what comes "
+    f"within 20 ms), with the sweep of every second; processor time of the store, as a share of one core. "
     f"One beat per wake-up finds the store asleep and its caches cold: PING at the same pace is the floor, "
     f"{BATCH} beats at once show the work alone. Growth: groups of {GROUP}, one of {BIG_GROUP:,}; `ms of "
     f"store` is how long the script holds the store (INFO commandstats, mean of {REPEATS} calls), `ms` the "
@@ -94,16 +96,27 @@ async def beats(server: RunningServer) -> list[Figure]:
         beating = await share_of_core(server.pid, paced(beat, FLEET))
         sweeper.cancel()
         assert all(one.status == "ready" for one in (await links[0].discover("game")).instances)
+        gateway = await connect(server.url, stack)
+
+        async def beat_gateway(number: int) -> None:
+            said = Beat(load=412 + number % 3, performance={"cpu": 41.5, "tickMs": 16.6})
+            await gateway.heartbeat(ids[number], said)
+
+        sweeper = asyncio.create_task(sweep_for_ever(links[0]))
+        gathered = await share_of_core(server.pid, paced(beat_gateway, FLEET))
+        sweeper.cancel()
         stores = [await open_store(server.url, stack) for _ in range(BEATING_LINKS)]
         pinging = await share_of_core(server.pid, paced(ping, FLEET // 2))
         used = cpu_seconds([server.pid])
         for first in range(0, FLEET, BATCH):
-            await asyncio.gather(*map(beat, range(first, first + BATCH)))
+            await asyncio.gather(*map(beat_gateway, range(first, first + BATCH)))
         per_beat_us = (cpu_seconds([server.pid]) - used) / FLEET * 1e6
     pace = f"{FLEET / BEAT_INTERVAL_S:,.0f}/s evenly"
     return [
         Figure(f"store CPU, beats, {pace}", "% of a core", [beating]),
+        Figure(f"store CPU, beats through one gateway, {pace}", "% of a core", [gathered]),
         Figure(f"store CPU, PING instead, {pace}", "% of a core", [pinging]),
+        Figure("store CPU, beats through one gateway / PING", "×", [gathered / pinging], MOST_PINGS_PER_BEAT),
         Figure(f"store CPU per beat, {BATCH} at once", "µs", [per_beat_us], MOST_US_PER_BEAT),
     ]
 

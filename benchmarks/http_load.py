@@ -52,17 +52,27 @@ class Load:
         self._port = port
         self._pids = pids
         self._count = connections
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
         for _ in range(self._count):
-            _, line = await loop.create_connection(_Line, "127.0.0.1", self._port)
+            _, line = await loop.create_connection(Line, "127.0.0.1", self._port)
             self._lines.append(line)
 
     def close(self) -> None:
         for line in self._lines:
             line.close()
+
+    async def count(self, work: Work, pieces: int) -> None:
+        """Do so many pieces of the work, shared among the connections."""
+        left = iter(range(pieces))
+
+        async def repeat(line: Line) -> None:
+            for _ in left:
+                await line.repeat(work, 0.0)
+
+        await asyncio.gather(*map(repeat, self._lines))
 
     async def measure(self, work: Work, seconds: float) -> Cost:
         """Repeat the work on every connection for so long; the last pieces are finished and counted."""
@@ -75,12 +85,12 @@ class Load:
 
 async def ask(port: int, work: Work) -> None:
     """Do one piece of work on a connection of its own."""
-    _, line = await asyncio.get_running_loop().create_connection(_Line, "127.0.0.1", port)
+    _, line = await asyncio.get_running_loop().create_connection(Line, "127.0.0.1", port)
     await line.repeat(work, 0.0)
     line.close()
 
 
-class _Line(asyncio.Protocol):
+class Line(asyncio.Protocol):
     """One connection; one request is under way at a time."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from roost.core.passes import BASE, Passes, Ticket
 from roost.core.signing import parse_keys
 from roost.testing import RunningServer, free_port, run_valkey, wait_until
 from roost.waitingroom.scripts import Offered
-from roost.web.listen import raise_file_limit
+from roost.web.connections import raise_file_limit
 from waitingroom_store import percentile, room_in, user_of
 
 PLAYERS = 2000

@@ -14,10 +14,9 @@ from report import Figure
 from roost.core.passes import BASE
 from roost.store.keys.waitingroom import world_keys
 from roost.store.store import Store
-from roost.testing import RunningServer, run_valkey
-from roost.waitingroom.admitter import Admitter
+from roost.testing import Leader, RunningServer, run_valkey
 from roost.waitingroom.rules import Policy
-from roost.waitingroom.scripts import Ticked, Waiting
+from roost.waitingroom.scripts import Waiting
 from roost.waitingroom.service import WaitingRoom
 
 SMALL, BIG = 10_000, 1_000_000
@@ -29,7 +28,6 @@ BATCH_LIMIT = 1000
 MOST_BYTES = 400.0
 MOST_GROWTH = 2.0
 CAPACITY = 2 * BIG
-EPOCH = 1
 
 METHOD = (
     f"Store: throwaway valkey-servers of the wheel, append-only file on (fsync once a second, never "
@@ -73,6 +71,7 @@ class Scene:
     server: RunningServer
     store: Store
     room: WaitingRoom
+    leader: Leader = field(init=False)
     waiting: int = 0
     entered: int = 0
     held_ms: list[float] = field(default_factory=list)
@@ -81,6 +80,8 @@ class Scene:
     async def open(self) -> None:
         """A world that moves, and in which everybody queues though there is room."""
         await self.room.govern(mode="queue-all", message="-", limit="-", rate="-")
+        self.leader = await Leader.of(self.store, self.room)
+        await self.leader.shows("huge", "1")
         await self.room.report("huge", "1", number=1, capacity=CAPACITY, users=0, counted=0, url="ws://huge")
         world = world_keys(self.store.keys, self.room.scope)["world"]
         await self.store.call("HSET", world, "fast", 100_000, "slow", 100_000)
@@ -96,13 +97,11 @@ class Scene:
         return int(dict(line.split(":", 1) for line in text.splitlines() if ":" in line)["used_memory"])
 
     async def tick(self) -> None:
-        admitter = Admitter(self.room)
         before = calls_of_scripts(self.server)[1]
         started = time.perf_counter()
-        ticked = await admitter.tick(EPOCH, BATCH)
+        ticked = await self.leader.tick(BATCH)
         self.waited_ms.append((time.perf_counter() - started) * 1000)
         self.held_ms.append((calls_of_scripts(self.server)[1] - before) / 1000)
-        assert isinstance(ticked, Ticked), ticked
         assert (ticked.issued, ticked.expired, ticked.gone) == (BATCH, 0, 0), ticked
         assert ticked.waiting == self.waiting - BATCH, ticked
         await self.enter(BATCH)

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from roost.core.passes import sign_entry
     from roost.core.signing import parse_keys
     from roost.discovery.health import HealthChecker
+    from roost.discovery.probes import Prober
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
-    from roost.sdk.door import Door, Guest
+    from roost.sdk.door import Door
+    from roost.sdk.guests import Guest
     from roost.sdk.sync import SyncClient, connect_sync
     from roost.settings import Settings
 
@@ -45,6 +47,7 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     # choosing and judging servers
     "HealthChecker",
     "LoadBalancer",
+    "Prober",
     # running
     "Platform",
     "Settings",
@@ -63,7 +66,7 @@ __all__ = [  # noqa: RUF022 — grouped by subject
 
 _HOMES = {
     "Door": "roost.sdk.door",
-    "Guest": "roost.sdk.door",
+    "Guest": "roost.sdk.guests",
     "parse_keys": "roost.core.signing",
     "sign_entry": "roost.core.passes",
     "Client": "roost.sdk.client",
@@ -72,6 +75,7 @@ _HOMES = {
     "connect_sync": "roost.sdk.sync",
     "HealthChecker": "roost.discovery.health",
     "LoadBalancer": "roost.balancing",
+    "Prober": "roost.discovery.probes",
     "Platform": "roost.app",
     "Settings": "roost.settings",
     "open_platform": "roost.app",

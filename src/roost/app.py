@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
+from roost.alerts.claims import StoreClaims
 from roost.alerts.metrics import AlertMetrics
-from roost.alerts.notifier import Notifier, SendOptions
+from roost.alerts.notifier import Notifier
+from roost.alerts.options import SendOptions
 from roost.alerts.triggers import Triggers
 from roost.balancing.pool import Balancers
 from roost.discovery.cache import ListCache
-from roost.discovery.failover import Failover, Holder
 from roost.discovery.health import HealthChecker
 from roost.discovery.metrics import DiscoveryMetrics
 from roost.discovery.probes import Prober
@@ -25,15 +26,14 @@ from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.store.keys import Keys
 from roost.store.metrics import StoreMetrics
-from roost.store.scopes import discovery
 from roost.store.store import Store
 from roost.waitingroom.keyring import KeyRing
 from roost.waitingroom.worlds import Worlds
 from roost.web.metrics import Source
 
 
-class Capability(Holder, Protocol):
-    """One that builds on discovery: told when a server ends, shown on the metrics page, run by its loops."""
+class Capability(Protocol):
+    """One that builds on discovery: shown on the metrics page, run by its loops."""
 
     @property
     def metrics(self) -> Source: ...
@@ -59,23 +59,19 @@ class Platform:
         self.lists = ListCache(self.discovery, loops)
         self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery, loops=loops)
         self.balancers = Balancers(self.discovery, loops)
-        self.worlds = Worlds(
-            store, settings.queue, key_ring(settings), namespace=settings.namespace, loops=loops
-        )
+        self.worlds = Worlds(store, settings.queue, key_ring(settings), self.discovery, loops=loops)
         self.capabilities: tuple[Capability, ...] = (self.worlds,)
-        self.failover = Failover(self.discovery, self.capabilities, loops)
 
         alerts = settings.alerts
         options = SendOptions(settings.namespace or "roost", alerts.secret, alerts.per_minute, alerts.burst)
-        self.notifier = Notifier(alerts.targets(), options, loops)
+        self.notifier = Notifier(alerts.targets(), options, loops, StoreClaims(store))
         self.triggers = Triggers(self.notifier, store.links, loops)
-        self.checker.on_server_unhealthy(self.triggers.server_unhealthy)
-        self.checker.on_server_recovered(self.triggers.server_recovered)
+        self.checker.turns.told.append(self.triggers.server_turned)
         store.on_leader_lost(self.triggers.leader_lost)
 
         self.metrics: tuple[Source, ...] = (
             StoreMetrics(store),
-            DiscoveryMetrics(self.reaper, self.checker),
+            DiscoveryMetrics(self.discovery, self.reaper, self.checker),
             AlertMetrics(self.notifier),
             *(capability.metrics for capability in self.capabilities),
         )
@@ -83,12 +79,10 @@ class Platform:
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background."""
-        failover = self.store.leader(discovery(), "failover", job="failover")
         return [
             self.reaper.run(),
             self.lists.run(),
             self.checker.run(),
-            failover.lead(self.failover.run),
             self.notifier.run(),
             self.triggers.run(),
             *(loop for capability in self.capabilities for loop in capability.loops(self.roles)),

@@ -54,7 +54,9 @@ class Settings:
     )
     data: Path = setting(_NO_FOLDER, "Folder for the token, the embedded store and up.json.")  # noqa: RUF009
     config: str = setting("", "TOML file with settings.")
-    url: str = setting("", "Gateway that the CLI talks to. Empty: the running `roost up`, else port 8400.")
+    url: str = setting(
+        "", "Gateways that the CLI and game servers talk to, a comma list. Empty: `roost up`, else port 8400."
+    )
     api_token: str = setting(
         "", "Token with every scope. Empty: `roost up` makes one in the data folder.", secret=True
     )

@@ -32,6 +32,12 @@ def http(url: str, *, method: str = "GET", token: str = "", body: bytes | None =
         return Answer(error.code, dict(error.headers), error.read())
 
 
+def cpu_s(pid: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Home:
     """A clean home for commands: a data folder of its own, no settings from outside."""
@@ -50,6 +56,9 @@ class Home:
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return self._run(list(ROOST), args, env)
 
+    def run_for(self, timeout_s: float, *args: str) -> subprocess.CompletedProcess[str]:
+        return self._run(list(ROOST), args, {}, timeout_s)
+
     def run_unprivileged(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run a command without root's right to ignore permissions."""
         caps = "-dac_override,-dac_read_search"
@@ -57,24 +66,25 @@ class Home:
         return self._run([*drop, *ROOST], args, {})
 
     def _run(
-        self, program: list[str], args: tuple[str, ...], env: dict[str, str]
+        self, program: list[str], args: tuple[str, ...], env: dict[str, str], timeout_s: float = 30
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*program, *args],
             env=self.environment() | env,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=timeout_s,
             check=False,
             cwd=self.folder,
         )
 
-    def start(self, *args: str, until: str = "is up", **env: str) -> Started:
-        """Start a command that stays, and wait until it says that it is ready."""
+    def start(self, *args: str, until: str = "is up", files: str = "", **env: str) -> Started:
+        """Start a command that stays, with at most so many open files, and wait until it is ready."""
+        few = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
         log = self.folder / f"out-{len(self.processes)}.log"
         with log.open("w") as out:
             process = subprocess.Popen(
-                [*ROOST, *args],
+                [*few, *ROOST, *args],
                 env=self.environment() | env,
                 stdout=out,
                 stderr=out,

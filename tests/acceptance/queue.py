@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,7 @@ from roost.core.passes import sign_entry
 from roost.core.signing import parse_keys
 from roost.gateway.settings import GatewaySettings
 from roost.settings import Settings
-from roost.testing import Answer, Gateway, RunningServer, open_gateway
-from roost.waitingroom.scripts import Ticked
+from roost.testing import Answer, Gateway, Leader, RunningServer, open_gateway
 from roost.waitingroom.settings import QueueSettings
 from roost.waitingroom.worlds import World
 
@@ -34,7 +33,9 @@ class Gate(Gateway):
     """A gateway and its world `main`."""
 
     server: RunningServer
+    leader: Leader
     now_us: int = field(default_factory=lambda: time.time_ns() // 1000)
+    _shown: dict[str, str] = field(default_factory=dict)
     _reports: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -71,9 +72,14 @@ class Gate(Gateway):
     # -- game servers
 
     async def report(self, server: str = "501", capacity: int = 10, users: int = 0, **more: Any) -> Answer:
-        given = {"life": LIFE, "number": next(self._reports), "capacity": capacity, "users": users}
+        """Of a server that discovery shows under `LIFE`, or under the life that is given."""
+        given = {"life": LIFE, "number": next(self._reports), "capacity": capacity, "users": users, **more}
+        life = given["life"] if given["life"] in ("8", "9") else LIFE
+        if life > self._shown.get(server, ""):
+            self._shown[server] = life
+            await self.leader.shows(server, life)
         path = f"/queue/v1/worlds/main/servers/{server}/report"
-        return await self.ask("POST", path, {**given, "counted": 0, **more}, token=TOKEN)
+        return await self.ask("POST", path, {"counted": 0, **given}, token=TOKEN)
 
     async def consume(self, ticket: str, server: str = "501", conn: str = "c1", **more: Any) -> Answer:
         given = {"ticketId": ticket, "serverId": server, "life": LIFE, "connection": conn, **more}
@@ -93,18 +99,20 @@ class Gate(Gateway):
         while True:
             step_ms = min(left_ms, MAX_STEP_MS)
             self.now_us += step_ms * 1000
-            ticked = await self.world.admitter.tick(1, self.world.room.policy.batch)
-            assert isinstance(ticked, Ticked)
+            ticked = await self.leader.tick()
             issued, left_ms = issued + ticked.issued, left_ms - step_ms
             if left_ms <= 0:
                 self.world.room.board.forget()
                 return issued
 
     def hold_the_clock(self) -> None:
-        """From now on ticks happen at `now_us`."""
+        """From now on whatever reads the clock reads `now_us`."""
         scripts: Any = self.world.room.scripts
-        admit = scripts.admit
-        scripts.admit = lambda **given: admit(**given, now=self.now_us)
+        for name in ("admit", "sync", "touch", "enter", "status", "report"):
+            setattr(scripts, name, self._at_now(getattr(scripts, name)))
+
+    def _at_now(self, script: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        return lambda **given: script(**given, now=self.now_us)
 
     @property
     def calls(self) -> int:
@@ -135,7 +143,14 @@ def settings_for(
 @asynccontextmanager
 async def open_gate(server: RunningServer, settings: Settings) -> AsyncIterator[Gate]:
     async with open_gateway(server.url, settings) as opened:
-        gate = Gate(session=opened.session, platform=opened.platform, address=opened.address, server=server)
+        world = opened.platform.worlds.of("main")
+        gate = Gate(
+            session=opened.session,
+            platform=opened.platform,
+            address=opened.address,
+            server=server,
+            leader=await Leader.of(opened.platform.store, world.room),
+        )
         gate.hold_the_clock()
         await gate.tick()
         yield gate

@@ -16,7 +16,7 @@ from roost.app import Platform, open_platform
 from roost.cli.doctor import examine
 from roost.settings import Settings
 from roost.testing import Gateway, RunningServer, eventually, open_gateway, run_cluster, run_valkey
-from tests.acceptance.queue import LIFE, TOKEN, proof, settings_for
+from tests.acceptance.queue import TOKEN, proof, settings_for
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 PASSWORD = "a-password-of-the-tests"
@@ -123,17 +123,19 @@ async def _straight_to_the_store(url: str, folder: Path) -> None:
 
 
 async def _waiting_room(gateway: Gateway) -> None:
-    report = {"life": LIFE, "number": 1, "capacity": 5, "users": 0, "counted": 0}
+    given = {"type": "game", "group": "kr-1", "serverId": "503", "capacity": 5}
+    life = (await asked(gateway, "POST", "/sd/v1/instances", given))["life"]
+    report = {"life": life, "number": 1, "capacity": 5, "users": 0, "counted": 0}
     held = await asked(gateway, "PATCH", MAIN, {"mode": "queue-all"})
     assert held["mode"] == "queue-all"
     placed = await asked(gateway, "POST", "/api/queue/entry", {"userId": "ann"})
     assert placed["status"] == "WAITING"
-    await asked(gateway, "POST", f"{MAIN}/servers/501/report", report)
+    await asked(gateway, "POST", f"{MAIN}/servers/503/report", report)
     ticket = await _promoted(gateway, "ann", placed["receipt"])
-    consumed = {"ticketId": ticket, "serverId": "501", "life": LIFE, "connection": "c1"}
+    consumed = {"ticketId": ticket, "serverId": "503", "life": life, "connection": "c1"}
     assert (await asked(gateway, "POST", "/api/queue/tickets/consume", consumed))["userId"] == "ann"
-    released = {"userId": "ann", "life": LIFE, "connection": "c1", "how": "dropped"}
-    assert (await asked(gateway, "POST", f"{MAIN}/servers/501/release", released))["heldMs"] > 0
+    released = {"userId": "ann", "life": life, "connection": "c1", "how": "dropped"}
+    assert (await asked(gateway, "POST", f"{MAIN}/servers/503/release", released))["heldMs"] > 0
     bob = await asked(gateway, "POST", "/api/queue/entry", {"userId": "bob"})
     await asked(gateway, "DELETE", "/api/queue/entry?userId=bob", headers=proof(bob["receipt"]))
     assert (await asked(gateway, "GET", MAIN))["counters"]["overadmit"] == 0
@@ -203,7 +205,7 @@ async def test_without_the_keys_of_the_waiting_room_it_would_be_seen(
 async def test_without_the_optional_rules_only_what_the_table_says_is_missing(
     valkey: RunningServer, tmp_path: Path
 ) -> None:
-    optional = {"~server:status", "+info", "+role", "+cluster|slots"}
+    optional = {"~server:status*", "+info", "+role", "+cluster|slots"}
     assert optional < set(documented_rules())
     permit([valkey], [rule for rule in documented_rules() if rule not in optional])
     async with everything(user_url(valkey.url), tmp_path) as (gateway, manager, settings):
@@ -212,5 +214,5 @@ async def test_without_the_optional_rules_only_what_the_table_says_is_missing(
         assert (await asked(gateway, "GET", "/readyz"))["status"] == "ready"
         found = {finding.what: finding.state for finding in await examine(settings)}
         assert found["store server"] == "warn"
-        export = manager.store.loops.loop("status export")
+        export = manager.store.loops.loop("status export main")
         await eventually(lambda: export.failures > 0, "the export to fail and be counted")

@@ -1,9 +1,10 @@
-"""`roost drill launch` on a running Roost: its verdict, and what stops it before it begins."""
+"""`roost drill`: a launch on a running Roost and its verdict, and a short soak on processes of its own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +69,51 @@ def test_what_stops_it_is_said_in_a_line(
     assert done.stderr.startswith("roost: ")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_short_soak_measures_every_process_and_loses_nobody(home: Home) -> None:
+    folder = home.folder / "soak"
+    played = (
+        "--fault",
+        "none",
+        "--fault",
+        "gateway-killed",
+        "--fault",
+        "game-killed",
+        "--fault",
+        "store-frozen",
+    )
+    done = home.run_for(
+        240,
+        *("drill", "soak", "--minutes", "0", "--users", "40", "--capacity", "20"),
+        *("--folder", str(folder), "--quiet", "1", "--json", *played),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert [one["fault"] for one in report["evenings"]] == list(played[1::2])
+    assert {one["finished"] for one in report["evenings"]} == {40}
+    assert all(one["held"] for one in report["verdicts"])
+    measured = {one["what"] for one in report["samples"]}
+    assert {"database", "store-owner", "gateway-1", "manager-1", "manager-2", "game-1"} <= measured
+    assert {"gateway-2", "gateway-2 (life 2)", "game-2 (life 2)"} <= measured
+    assert all(one["memoryMb"] > 1 and one["files"] > 3 for one in report["samples"])
+    assert all(one["flat"] is None for one in report["courses"]), "four evenings prove nothing"
+    assert all(0 < one["lastingKeys"] <= one["keys"] for one in report["store"])
+    left = [path.name for path in Path("/proc").glob("[0-9]*") if str(folder) in command_of(path)]
+    assert left == [], "it ends what it started"
+
+
+def command_of(process: Path) -> str:
+    try:
+        return process.joinpath("cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_a_fault_that_nobody_knows_is_refused_before_anything_starts(home: Home) -> None:
+    done = home.run("drill", "soak", "--fault", "earthquake", "--folder", str(home.folder / "soak"))
+    assert done.returncode == 1
+    assert "no fault earthquake" in done.stderr
+    assert not (home.folder / "soak").exists()

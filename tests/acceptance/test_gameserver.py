@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -18,12 +19,19 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
+from aiohttp import (
+    ClientSession,
+    ClientWebSocketResponse,
+    TCPConnector,
+    WSCloseCode,
+    WSMsgType,
+    WSServerHandshakeError,
+)
 
 from roost.testing import Answer, eventually, free_port, wait_until
-from tests.acceptance.conftest import Home, Started, http
+from tests.acceptance.conftest import Home, Started, cpu_s, http
 
-WORLDS = "main,two,eu,full,grace,clean,idle,slow,dead,stop,drain,rules,direct"
+WORLDS = "main,half,flood,bad,two,eu,full,grace,reload,clean,idle,slow,dead,stop,drain,rules,direct"
 
 
 @dataclass
@@ -77,7 +85,10 @@ class Stage:
         return reply
 
     def ticket(self, user: str, world: str) -> str:
-        """A ticket, asked for until it is there."""
+        return str(self.promoted(user, world)["ticketId"])
+
+    def promoted(self, user: str, world: str) -> dict[str, Any]:
+        """The answer with a ticket, asked for until it is there."""
         replies: list[dict[str, Any]] = []
 
         def promoted() -> bool:
@@ -85,7 +96,7 @@ class Stage:
             return bool(replies[-1]["status"] == "PROMOTED")
 
         wait_until(promoted, f"a ticket for {user}", lambda: str(replies[-1]))
-        return str(replies[-1]["ticketId"])
+        return replies[-1]
 
     def view(self, world: str) -> Any:
         return http(f"{self.up.url}/queue/v1/worlds/{world}", token=self.home.token()).json
@@ -170,7 +181,7 @@ async def refused(game: Game, ticket: str) -> int:
 
 
 async def test_from_the_entry_to_the_chat(stage: Stage, game: Game) -> None:
-    entry = stage.enter("ann", "main")
+    entry = stage.promoted("ann", "main")
     assert entry["status"] == "PROMOTED"
     assert entry["serverUrl"] == f"ws://127.0.0.1:{game.port}/gameserver"
     bob = stage.ticket("bob", "main")
@@ -251,9 +262,17 @@ async def test_after_a_lost_connection_one_is_back_in_without_waiting(stage: Sta
         assert stage.enter("bob", "grace")["status"] == "WAITING"
 
 
+async def test_a_browser_that_reloads_the_page_keeps_its_place_inside(stage: Stage) -> None:
+    game = stage.game("reload", "--capacity", "1")
+    async with playing(game, stage.ticket("ann", "reload")) as ann:
+        await ann.ws.close(code=WSCloseCode.GOING_AWAY)
+    await eventually(lambda: stage.view("reload")["held"] == 1, "the place to be held")
+    assert stage.enter("ann", "reload")["status"] == "PROMOTED"
+
+
 async def test_after_a_clean_leave_the_place_is_given_up(stage: Stage) -> None:
     game = stage.game("clean", "--capacity", "1")
-    entry = stage.enter("ann", "clean")
+    entry = stage.promoted("ann", "clean")
     async with playing(game, entry["ticketId"]) as ann:
         await ann.ws.close()
 
@@ -381,11 +400,23 @@ async def test_sigterm_sends_everybody_away_and_leaves_nothing_behind(stage: Sta
 
 async def test_a_drained_server_takes_nobody_new_until_the_order_is_lifted(stage: Stage) -> None:
     stage.game("drain", "--ttl", "3", "--server-id", "drain-1")
-    assert stage.view("drain")["capacity"] == 100
+    await eventually(lambda: stage.view("drain")["capacity"] == 100, "the server to be known")
     assert stage.home.run("instances", "override", "drain-1", "--drain").returncode == 0
     await eventually(lambda: stage.view("drain")["capacity"] == 0, "the drain to arrive")
     assert stage.home.run("instances", "override", "drain-1", "--lift").returncode == 0
     await eventually(lambda: stage.view("drain")["capacity"] == 100, "the lift to arrive")
+
+
+def test_a_direct_server_with_other_ticket_keys_than_the_gateways_says_so_at_start(stage: Stage) -> None:
+    keys = "t9:" + base64.b64encode(b"another-ticket-key-of-32-bytes!!").decode()
+    done = stage.home.run(
+        *("gameserver", "--port", str(free_port()), "--world", "direct", "--url", "embedded:"),
+        ROOST_QUEUE__WORLDS=WORLDS,
+        ROOST_TICKET_KEYS=keys,
+    )
+    assert done.returncode != 0
+    assert "ROOST_TICKET_KEYS" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 async def test_it_can_go_straight_to_the_store(stage: Stage) -> None:
@@ -445,3 +476,102 @@ def test_up_runs_it_as_a_child_when_asked(home: Home) -> None:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", port))
     assert "Traceback" not in up.text
+
+
+# -- clients that mean no good
+
+
+@contextlib.asynccontextmanager
+async def ticketless(game: Game, count: int) -> AsyncIterator[list[ClientWebSocketResponse]]:
+    """So many connections that promise a ticket and send none."""
+    async with (
+        ClientSession(connector=TCPConnector(limit=0)) as session,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        opening = (session.ws_connect(f"{game.url}/gameserver?ticket=message") for _ in range(count))
+        lines = await asyncio.gather(*opening, return_exceptions=True)
+        there = [line for line in lines if isinstance(line, ClientWebSocketResponse)]
+        for line in there:
+            stack.push_async_callback(line.close)
+        yield there
+
+
+async def test_connections_without_a_ticket_keep_nobody_out(stage: Stage) -> None:
+    game = stage.game("half")
+    async with ticketless(game, 300):
+        async with playing(game, stage.ticket("ann", "half"), by="message") as ann:
+            await ann.ws.send_str("hi")
+            assert (await ann.hears())["nickname"] == "ANN"
+
+
+async def test_pings_do_not_put_the_first_message_off(stage: Stage, game: Game) -> None:
+    async with ticketless(game, 1) as (line,):
+
+        async def ping() -> None:
+            while not line.closed:
+                await line.ping()
+                await asyncio.sleep(1.0)
+
+        pinging = asyncio.create_task(ping())
+        async with asyncio.timeout(5 + 4):
+            assert (await line.receive()).type is WSMsgType.CLOSE
+        assert line.close_code == 4401
+        pinging.cancel()
+        await asyncio.gather(pinging, return_exceptions=True)
+
+
+PING = b"\x89\x80\0\0\0\0"
+"""As a client sends it: masked, with nothing in it."""
+UNFINISHED = b"\x00\x80\0\0\0\0"
+"""A part of a message that never ends."""
+
+
+@pytest.mark.parametrize("frame", [PING, UNFINISHED], ids=["pings", "parts without an end"])
+async def test_a_flood_of_frames_ends_its_own_line_and_costs_no_core(
+    stage: Stage, frame: bytes, request: pytest.FixtureRequest
+) -> None:
+    game = stage.game("flood")
+    pid, user = game.started.process.pid, request.node.callspec.id.replace(" ", "-")
+    async with playing(game, stage.ticket(f"{user}-good", "flood")) as good:
+        async with playing(game, stage.ticket(f"{user}-bad", "flood")) as bad:
+            line = bad.ws.get_extra_info("socket")
+            assert line is not None
+            before, began = cpu_s(pid), asyncio.get_running_loop().time()
+            sending = asyncio.to_thread(_flood, line.dup(), frame)
+            async with asyncio.timeout(10):
+                assert await sending, "the line was cut"
+            await good.ws.send_str("still here")
+            assert (await good.hears())["message"] == "still here"
+            used, lasted = cpu_s(pid) - before, asyncio.get_running_loop().time() - began
+            assert used < 1.5, f"{used:.1f} s of a core in {lasted:.1f} s"
+
+
+def _flood(line: Any, frame: bytes) -> bool:
+    """Send as fast as it goes for some seconds; whether the other side hung up."""
+    deadline = time.monotonic() + 8
+    with contextlib.closing(line):
+        line.setblocking(True)
+        line.settimeout(1)
+        first = b"\x01\x80\0\0\0\0" if frame is UNFINISHED else b""
+        try:
+            line.sendall(first)
+            while time.monotonic() < deadline:
+                with contextlib.suppress(TimeoutError):
+                    line.sendall(frame * 1000)
+        except OSError:
+            return True
+    return False
+
+
+async def test_an_address_whose_tickets_are_bad_is_slowed_down(stage: Stage) -> None:
+    game = stage.game("bad")
+    statuses = [game.refuses("?ticketId=nonsense").status for _ in range(40)]
+    assert statuses[:20] == [401] * 20
+    assert 429 in statuses[20:]
+
+
+@pytest.mark.parametrize("ticket", ["%ff%fe", "%ED%A0%80", "v1.t1.%C3%A4.%C3%B6", "%00"])
+async def test_an_unreadable_ticket_is_refused(game: Game, ticket: str) -> None:
+    answer = game.refuses(f"?ticketId={ticket}")
+    assert answer.refusal in ((401, "TICKET_REFUSED"), (429, "TOO_MANY_REQUESTS"))
+    assert "Traceback" not in game.started.text

@@ -17,7 +17,7 @@ from roost.testing import eventually, free_port, wait_until
 from tests.acceptance.conftest import Home
 from tests.acceptance.test_discovery_http import Api
 
-VERBS = ("status", "watch", "hold", "resume", "mode", "cap", "rate", "message", "kick")
+VERBS = ("status", "watch", "hold", "resume", "mode", "cap", "rate", "message", "kick", "drop-server")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,9 @@ def test_a_wrong_order_is_refused_with_what_to_do(api: Api, args: tuple[str, ...
 
 
 def test_status_shows_every_world_its_classes_and_its_servers(api: Api) -> None:
-    report = {"life": "7", "number": 1, "capacity": 3, "users": 3, "counted": 0, "url": "ws://game/501"}
+    registration = {"type": "game", "group": "kr", "serverId": "501", "capacity": 3}
+    life = api.ask("POST", "/sd/v1/instances", registration).json["life"]
+    report = {"life": life, "number": 1, "capacity": 3, "users": 3, "counted": 0, "url": "ws://game/501"}
     assert "no game server has reported" in run(api, "status").stdout
     assert api.ask("POST", "/queue/v1/worlds/eu-1/servers/501/report", report).status == 200
     api.ask("POST", "/api/queue/entry", {"userId": "ann", "world": "eu-1"})
@@ -111,6 +113,29 @@ def test_kick_takes_the_place_away(api: Api) -> None:
     assert view(api, "status", "--world", "main")["waiting"] == 1
     assert "has no place" in run(api, "kick", "a/b").stdout
     assert view(api, "status", "--world", "main")["waiting"] == 0
+
+
+def test_a_server_is_dropped_from_the_ledger_for_good(api: Api) -> None:
+    registration = {"type": "game", "group": "kr", "serverId": "502", "capacity": 3}
+    life = api.ask("POST", "/sd/v1/instances", registration).json["life"]
+    report = {"life": life, "number": 1, "capacity": 3, "users": 0, "counted": 0}
+    path = "/queue/v1/worlds/main/servers/502/report"
+    wait_until(lambda: api.ask("POST", path, report).json["known"], "the leader to know the server")
+    assert "takes users" in run(api, "status").stdout
+    assert "out of the ledger" in run(api, "drop-server", "502").stdout
+    assert view(api, "status", "--world", "main")["servers"] == []
+    assert api.ask("POST", path, report | {"number": 2}).status == 409
+    assert "UNKNOWN" in run(api, "drop-server", "502").stderr
+
+
+def test_an_invented_server_is_shown_and_counts_for_nothing(api: Api) -> None:
+    report = {"life": "9999999999999999", "number": 1, "capacity": 1_000_000, "users": 0, "counted": 0}
+    for server in ("ghost", "501"):
+        answer = api.ask("POST", f"/queue/v1/worlds/main/servers/{server}/report", report)
+        assert (answer.status, answer.json["known"]) == (200, False)
+    assert view(api, "status", "--world", "main")["capacity"] == 0
+    assert "they count for nothing" in " ".join(run(api, "status").stdout.split())
+    assert run(api, "drop-server", "ghost").returncode == 0
 
 
 def test_watch_follows_until_it_is_interrupted(api: Api) -> None:

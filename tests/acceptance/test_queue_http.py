@@ -207,7 +207,7 @@ async def test_g17_only_a_game_server_may_consume_and_report(gate: Gate) -> None
         kick = "/queue/v1/worlds/main/people/ann"
         assert (await gate.ask("DELETE", kick, token=token)).refusal == refusal
     answer = await gate.ask("POST", "/api/queue/tickets/consume", body, token=mine.json["token"])
-    assert answer.refusal == (401, "TICKET_REFUSED")
+    assert answer.refusal == (403, "FORBIDDEN"), "its life is not proved"
 
 
 async def test_g11_a_ticket_is_good_once_and_a_retry_gets_the_same_answer(gate: Gate) -> None:
@@ -277,6 +277,11 @@ async def test_g12_a_ticket_that_has_ended_is_refused_and_its_holder_is_next(gat
         {"url": "ws://x y"},
         {"url": "w" * 256},
         {"url": "ws://a\tb"},
+        {"url": "javascript:alert(1)"},
+        {"url": "//game.example/501"},
+        {"url": "data:text/html,x"},
+        {"url": "game.example:8420"},
+        {"url": "wss://"},
     ],
 )
 async def test_a_bad_report_is_refused_and_changes_nothing(gate: Gate, change: dict[str, Any]) -> None:
@@ -288,7 +293,8 @@ async def test_a_bad_report_is_refused_and_changes_nothing(gate: Gate, change: d
 
 async def test_a_report_of_an_earlier_life_is_fenced(gate: Gate) -> None:
     await gate.report(capacity=5)
-    assert (await gate.report(capacity=9, life="6")).refusal == (409, "FENCED")
+    await gate.report(capacity=5, life="8")
+    assert (await gate.report(capacity=9, life=LIFE)).refusal == (409, "FENCED")
     assert (await gate.seen())["capacity"] == 5
 
 
@@ -374,7 +380,15 @@ async def test_a_world_shows_its_classes_servers_and_counters(gate: Gate) -> Non
     assert listed == await gate.seen()
     assert {one["name"]: one["share"] for one in listed["classes"]} == {"vip": 0.25, "base": 0.75}
     assert listed["servers"] == [
-        {"serverId": "501", "life": LIFE, "capacity": 1, "users": 1, "url": "ws://game/501", "inDoubt": False}
+        {
+            "serverId": "501",
+            "life": LIFE,
+            "capacity": 1,
+            "users": 1,
+            "url": "ws://game/501",
+            "inDoubt": False,
+            "open": True,
+        }
     ]
     assert (listed["waiting"], listed["inside"], listed["free"]) == (1, 1, 0)
     counters = listed["counters"]
@@ -402,3 +416,26 @@ async def test_g17_no_token_reaches_a_log(gate: Gate, caplog: pytest.LogCaptureF
     for secret in (promoted["ticketId"], promoted["receipt"], waiting["receipt"], TOKEN, "aaaa.bbbb"):
         assert secret not in logged
         assert secret.rpartition(".")[2] not in logged
+
+
+async def test_g17_nobody_acts_for_a_server_but_itself(gate: Gate) -> None:
+    """Its id and life can be read by everybody; an invented report under them would be taken for its own."""
+    made = {"name": "fleet", "scopes": ["register", "gameserver"]}
+    token = (await gate.ask("POST", "/auth/v1/tokens", made, token=TOKEN)).json["token"]
+    registration = {"type": "game", "group": "kr", "serverId": "501", "capacity": 5}
+    registered = (await gate.ask("POST", "/sd/v1/instances", registration, token=token)).json
+    report = {"life": registered["life"], "number": 1, "capacity": 1_000_000, "users": 0, "counted": 0}
+    path = "/queue/v1/worlds/main/servers/501/report"
+
+    for proof in ("", "nonsense", registered["proof"][:-4]):
+        answer = await gate.ask("POST", path, report | {"proof": proof}, token=token)
+        assert answer.refusal == (403, "FORBIDDEN")
+    other = (await gate.ask("POST", "/sd/v1/instances", registration | {"serverId": "502"}, token=token)).json
+    answer = await gate.ask("POST", path, report | {"proof": other["proof"]}, token=token)
+    assert answer.refusal == (403, "FORBIDDEN")
+    consume = {"ticketId": "t", "serverId": "501", "life": registered["life"], "connection": "c"}
+    answer = await gate.ask("POST", "/api/queue/tickets/consume", consume, token=token)
+    assert answer.refusal == (403, "FORBIDDEN")
+
+    answer = await gate.ask("POST", path, report | {"proof": registered["proof"]}, token=token)
+    assert (answer.status, answer.json["known"]) == (200, False)

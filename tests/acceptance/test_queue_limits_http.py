@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientResponse
 
+from roost.gateway.settings import GatewaySettings
 from roost.testing import RunningServer
 from roost.waitingroom import desk
 from roost.waitingroom.settings import QueueSettings
@@ -78,6 +81,49 @@ async def test_nobody_else_is_believed_about_their_address(server: RunningServer
     async with open_gate(server, settings_for(tmp_path, queue=SLOW)) as gate:
         assert await times(gate, 2, "203.0.113.1") == [401, 401]
         assert await times(gate, 1, "203.0.113.2") == [429]
+
+
+async def open_streams(gate: Gate, users: list[str], receipts: dict[str, str]) -> list[int]:
+    """Statuses of streams that are all asked for at once, and stay open until the last is answered."""
+
+    async def ask(user: str) -> ClientResponse:
+        headers = {"X-Queue-Receipt": receipts[user]}
+        return await gate.session.get(f"/api/queue/events?userId={user}", headers=headers)
+
+    answers = await asyncio.gather(*map(ask, users))
+    for answer in answers:
+        answer.close()
+    return sorted(answer.status for answer in answers)
+
+
+async def test_a_person_has_three_streams_however_fast_they_ask(gate: Gate) -> None:
+    receipts = await gate.crowd(1)
+    assert await open_streams(gate, ["u000"] * 12, receipts) == [200] * 3 + [429] * 9
+
+
+async def test_an_address_has_as_many_streams_as_connections(server: RunningServer, tmp_path: Path) -> None:
+    own = GatewaySettings(trusted_proxies="127.0.0.0/8", connections_per_address=5)
+    keys = {"queue_keys": QUEUE_KEYS, "ticket_keys": TICKET_KEYS}
+    settings = dataclasses.replace(settings_for(tmp_path, "lan", queue=SMALL, **keys), gateway=own)
+    async with open_gate(server, settings) as gate:
+        users = [f"u{n}" for n in range(12)]
+        receipts = {u: (await gate.enter(u, signature=signature(u)))["receipt"] for u in users}
+        assert await open_streams(gate, list(receipts), receipts) == [200] * 5 + [429] * 7
+
+
+async def test_who_has_no_token_learns_no_address_of_the_store(valkey: RunningServer, tmp_path: Path) -> None:
+    async with open_gate(valkey, settings_for(tmp_path)) as gate:
+        receipt = (await gate.enter("ann"))["receipt"]
+        valkey.kill()
+        for answer in (
+            await gate.try_to_enter("bob"),
+            await gate.try_status("ann", receipt),
+            await gate.ask("GET", "/readyz"),
+        ):
+            assert answer.status in (503, 504) or answer.json == {"status": "ready", "store": "away"}
+            text = answer.body.decode()
+            for told in (str(valkey.port), "127.0.0.1", ".sock"):
+                assert told not in text
 
 
 async def test_garbage_costs_the_store_nothing(server: RunningServer, tmp_path: Path) -> None:

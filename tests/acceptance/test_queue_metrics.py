@@ -83,7 +83,6 @@ async def test_the_numbers_are_those_of_the_world(gate: Gate) -> None:
         "queue_tickets": 1,
         "queue_free": 1,
         "queue_capacity": 3,
-        "queue_entry_throughput": 4,
         "ticket_issued_count": 2,
         "ticket_expired_count": 0,
         "queue_consumed_total": 1,
@@ -92,6 +91,8 @@ async def test_the_numbers_are_those_of_the_world(gate: Gate) -> None:
         "eta_error_seconds_count": 0,
     }
     assert {name: found[f'{name}{{world="main"}}'] for name in expected} == expected
+    entries = 'queue_entry_throughput{outcome="%s",world="main"}'
+    assert (found[entries % "PROMOTED"], found[entries % "WAITING"]) == (2, 2)
     assert 0 < found['ticket_left_seconds_sum{world="main"}'] <= 60
     assert "ticket_issued_count_total" not in str(found)
 
@@ -112,7 +113,7 @@ async def test_without_a_store_the_page_is_there_and_old_numbers_are_not(
     valkey.kill()
     gate.world.room.board.forget()
     text = await page(gate)
-    assert 'queue_entry_throughput{world="main"} 1.0' in text
+    assert 'queue_entry_throughput{outcome="WAITING",world="main"} 1.0' in text
     assert "queue_waiting_size" not in text
 
 
@@ -130,3 +131,26 @@ async def test_a_store_that_hangs_holds_the_page_up_for_a_second_at_most(
         assert 'queue_waiting_size{world="main"} 0.0' in text, "the last known numbers, for a while"
     finally:
         valkey.resume()
+
+
+async def test_every_call_for_entry_is_counted_with_its_outcome(gate: Gate) -> None:
+    await gate.enter("ann")
+    await gate.govern(mode="closing")
+    assert (await gate.try_to_enter("bob")).status == 503
+    assert (await gate.try_to_enter("bob", world="nowhere")).status == 404
+    assert (await gate.try_to_enter("a{b}")).status == 400
+    async with gate.session.post("/api/queue/entry", data=b"{") as answer:
+        assert answer.status == 400
+    assert (await gate.ask("POST", "/api/queue/entry", {"userId": "x"}, token="wrong")).status == 401
+    found = samples(await page(gate))
+    counted = {
+        name: count for name, count in found.items() if name.startswith("queue_entry_throughput") and count
+    }
+    assert counted == {
+        'queue_entry_throughput{outcome="WAITING",world="main"}': 1,
+        'queue_entry_throughput{outcome="WORLD_CLOSED",world="main"}': 1,
+        'queue_entry_throughput{outcome="UNKNOWN_WORLD",world=""}': 1,
+        'queue_entry_throughput{outcome="INVALID_ID",world="main"}': 1,
+        'queue_entry_throughput{outcome="MALFORMED_JSON",world=""}': 1,
+        'queue_entry_throughput{outcome="UNAUTHENTICATED",world=""}': 1,
+    }

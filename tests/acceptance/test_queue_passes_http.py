@@ -14,6 +14,7 @@ from roost.core.passes import Passes, Receipt, Ticket
 from roost.core.signing import parse_keys
 from roost.testing import RunningServer
 from tests.acceptance.queue import (
+    LIFE,
     OTHER_KEYS,
     QUEUE_KEYS,
     TICKET_KEYS,
@@ -275,6 +276,7 @@ async def rotated(
     """Statuses of an entry, a question and a consume with what another key signed."""
     settings = settings_for(folder, "lan", queue_keys=queue_keys, ticket_keys=ticket_keys)
     async with open_gate(server, settings) as gate:
+        await gate.leader.shows("501", LIFE)
         entry = await gate.try_to_enter("bob", signature=signature("bob"))
         status = await gate.try_status("ann", given["receipt"])
         return [entry.status, status.status, (await gate.consume(given["ticketId"])).status]
@@ -290,3 +292,40 @@ async def test_g17_keys_rotate_an_old_one_verifies_and_a_removed_one_does_not(
     assert removed == [401, 401, 401]
     both = (f"{OTHER_KEYS},{QUEUE_KEYS}", f"{new_ticket_keys},{TICKET_KEYS}")
     assert await rotated(server, tmp_path, *both, given) == [200, 200, 200]
+
+
+# -- coming back without a new signature
+
+
+async def test_who_has_a_place_comes_back_by_the_receipt_alone(gate: Gate) -> None:
+    vip = await gate.enter("ann", signature=signature("ann", class_="vip"))
+    back = await gate.enter("ann", receipt=vip["receipt"])
+    assert (back["status"], back["rank"]) == ("WAITING", 1)
+    waiting = {one["name"]: one["waiting"] for one in (await gate.seen())["classes"]}
+    assert waiting == {"vip": 1, "base": 0}
+
+
+async def test_a_held_place_inside_lets_its_person_in_by_the_receipt_alone(gate: Gate) -> None:
+    await gate.report(capacity=1)
+    promoted = await gate.enter("ann", signature=signature("ann"))
+    assert (await gate.consume(promoted["ticketId"])).status == 200
+    left = {"userId": "ann", "life": LIFE, "connection": "c1", "how": "dropped"}
+    released = await gate.ask("POST", "/queue/v1/worlds/main/servers/501/release", left, token=TOKEN)
+    assert released.status == 200
+    back = await gate.enter("ann", receipt=promoted["receipt"])
+    assert back["status"] == "PROMOTED"
+
+
+async def test_a_receipt_gives_no_new_place_to_one_who_has_none(gate: Gate) -> None:
+    entered = await gate.enter("ann", signature=signature("ann"))
+    assert (await gate.leave("ann", entered["receipt"])).status == 204
+    assert (await gate.try_to_enter("ann", receipt=entered["receipt"])).refusal == REFUSED
+    assert (await gate.try_to_enter("bob", receipt=entered["receipt"])).refusal == REFUSED
+    assert (await gate.seen())["waiting"] == 0
+
+
+async def test_the_cookie_of_a_browser_outlives_it_and_is_hidden_from_scripts(gate: Gate) -> None:
+    entered = await gate.try_to_enter("ann", signature=signature("ann"))
+    cookie = entered.headers["Set-Cookie"]
+    for part in ("HttpOnly", "Secure", "SameSite=Lax", "Max-Age=86400", "Path=/api/queue"):
+        assert part in cookie

@@ -188,7 +188,7 @@ async def test_callbacks_tell_who_came_and_who_left(world: World) -> None:
         await eventually(lambda: [i.server_id for i in came] == ["501"])
         second = await client.register(type="game", group="kr-1", server_id="502")
         await client.remove(first.instance_id)
-        await eventually(lambda: left == [first.instance_id])
+        await eventually(lambda: left == ["501"])
         assert [i.instance_id for i in came] == [first.instance_id, second.instance_id]
 
 

@@ -113,14 +113,18 @@ def test_a_store_that_dies_is_started_again(home: Home) -> None:
     wait_until(lambda: http(f"{up.url}/readyz").status == 200, "readiness to return", lambda: up.text)
 
 
-def test_readyz_says_why_while_the_store_hangs(home: Home) -> None:
+def test_a_store_that_hangs_makes_no_gateway_unready_and_its_calls_are_refused_for_a_while(
+    home: Home,
+) -> None:
     up = home.up()
     os.kill(home.store_pid(), signal.SIGSTOP)
     try:
         answer = http(f"{up.url}/readyz")
-        assert answer.status == 503
-        assert answer.json["error"]["code"] == "STORE_AWAY"
-        assert answer.headers["Retry-After"] == "1"
+        assert (answer.status, answer.json) == (200, {"status": "ready", "store": "away"})
+        refused = http(f"{up.url}/sd/v1/instances", token=home.token())
+        assert refused.status == 503
+        assert refused.json["error"]["code"] == "STORE_AWAY"
+        assert refused.headers["Retry-After"] == "1"
         assert http(f"{up.url}/healthz").status == 200
     finally:
         os.kill(home.store_pid(), signal.SIGCONT)

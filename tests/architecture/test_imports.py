@@ -147,11 +147,11 @@ def test_core_does_no_io() -> None:
     assert faults == []
 
 
-def test_core_uses_asyncio_only_to_sleep() -> None:
+def test_core_uses_asyncio_only_to_sleep_and_to_know_whether_it_is_ended() -> None:
     for module in modules().values():
         if module.group == "core":
             used = _attributes_of("asyncio", module)
-            assert used <= {"sleep"}, f"{module.name} uses asyncio.{used}"
+            assert used <= {"sleep", "current_task", "CancelledError"}, f"{module.name} uses asyncio.{used}"
             assert not any(found.target.startswith("asyncio.") for found in module.imports), module.name
 
 

@@ -93,7 +93,7 @@ def _own_keys(keys: Keys, scope: scopes.Scope) -> list[bytes]:
     capability = {"discovery": "discovery", "world": "waitingroom"}[scope.kind]
     group = next(found for found in declared() if found.name == capability)
     assert isinstance(group, KeyGroup)
-    return [key for name, key in keys.of(group, scope).items() if name not in ("feed", "bell")]
+    return [key for name, key in keys.of(group, scope).items() if name not in ("leader", "feed", "bell")]
 
 
 def test_a_lifetime_in_a_script_is_the_one_that_its_key_declares() -> None:

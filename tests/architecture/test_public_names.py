@@ -13,6 +13,7 @@ EXPECTED = (
     "Mistake",
     "OutcomeUnknown",
     "Platform",
+    "Prober",
     "RoostError",
     "Settings",
     "StartFailed",

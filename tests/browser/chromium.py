@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import shutil
@@ -40,11 +41,29 @@ class Page:
                 elif told.get("id") == self._count:
                     return told["result"]
 
-    async def open(self, url: str) -> Self:
-        for domain in ("Page", "Runtime", "Log"):
+    async def open(self, url: str, *, languages: str = "", on_start: str = "") -> Self:
+        """`languages` as a browser has them (`ko-KR,ko`); `on_start` runs before the page's script."""
+        for domain in ("Page", "Runtime", "Log", "Network"):
             await self.ask(f"{domain}.enable")
+        if languages:
+            agent = await self.value("navigator.userAgent")
+            await self.ask("Network.setUserAgentOverride", userAgent=agent, acceptLanguage=languages)
+        if on_start:
+            await self.ask("Page.addScriptToEvaluateOnNewDocument", source=on_start)
         await self.ask("Page.navigate", url=url)
         return self
+
+    async def reload(self) -> None:
+        await self.ask("Page.reload")
+
+    async def cookies(self, url: str) -> list[Any]:
+        """What the browser would send there, those that no script can read among them."""
+        found: list[Any] = (await self.ask("Network.getCookies", urls=[url]))["cookies"]
+        return found
+
+    async def screenshot(self, path: Path) -> None:
+        shot = await self.ask("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     async def value(self, script: str) -> Any:
         found = await self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)

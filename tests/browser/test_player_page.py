@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from roost.testing import eventually, free_port
+from roost import parse_keys, sign_entry
+from roost.testing import eventually, free_port, wait_until
 from tests.acceptance.conftest import Home, Started, http
 from tests.browser.chromium import BINARY, Page, chromium
 
@@ -38,9 +40,9 @@ async def shows(page: Page, *parts: str) -> None:
     await eventually(is_shown, f"the page to show {parts}")
 
 
-def start_all(home: Home) -> Started:
-    up = home.up()
-    home.start("gameserver", "--port", str(free_port()), "--capacity", "5", "--url", up.url)
+def start_all(home: Home, **env: str) -> Started:
+    up = home.up(**env)
+    home.start("gameserver", "--port", str(free_port()), "--capacity", "5", "--url", up.url, **env)
     return up
 
 
@@ -95,3 +97,108 @@ async def test_a_gateway_that_is_away_costs_nothing_but_patience(home: Home) -> 
 
 async def _no_trouble(page: Page) -> bool:
     return bool(await page.value("document.getElementById('trouble').hidden"))
+
+
+KEYS = "k1:" + base64.b64encode(b"a-key-of-thirty-two-bytes-length").decode()
+
+
+@asynccontextmanager
+async def page_of_somebody_who_logged_in(home: Home) -> AsyncIterator[tuple[Started, Page]]:
+    """In a world where entries need a signature, and ann's has ended."""
+    up = start_all(home, ROOST_QUEUE_KEYS=KEYS, ROOST_TICKET_KEYS=KEYS)
+    await asyncio.to_thread(govern, home, up, mode="hold")
+    async with chromium() as page:
+        signature = sign_entry(parse_keys(KEYS), user="ann", ttl_s=5)
+        await page.open(f"{up.url}/queue/main#userId=ann&nickname=Ann&signature={signature}")
+        await shows(page, "your place in the line")
+        await asyncio.to_thread(wait_until, lambda: is_refused(up, signature), "the signature to end")
+        yield up, page
+
+
+def is_refused(up: Started, signature: str) -> bool:
+    body = json.dumps({"userId": "ann", "signature": signature}).encode()
+    return http(f"{up.url}/api/queue/entry", method="POST", body=body).status == 401
+
+
+async def waiting_in(home: Home, up: Started) -> int:
+    world = await asyncio.to_thread(http, f"{up.url}/queue/v1/worlds/main", token=home.token())
+    return int(world.json["waiting"])
+
+
+async def test_a_reload_and_a_return_keep_the_place_by_the_cookie_alone(home: Home) -> None:
+    async with page_of_somebody_who_logged_in(home) as (up, page):
+        other = {"userId": "zoe", "signature": sign_entry(parse_keys(KEYS), user="zoe", ttl_s=60)}
+        body = json.dumps(other).encode()
+        await asyncio.to_thread(http, f"{up.url}/api/queue/entry", method="POST", body=body)
+        await page.reload()
+        await shows(page, "your place in the line")
+        assert await page.value("document.getElementById('rank').textContent") == "1"
+        (proof,) = await page.cookies(f"{up.url}/api/queue/status")
+        assert (proof["httpOnly"], proof["session"]) == (True, False), "no script reads it, and it stays"
+        assert "roost_receipt" not in await page.value("document.cookie")
+
+        await page.ask("Page.navigate", url="about:blank")
+        await page.ask("Page.navigate", url=f"{up.url}/queue/main")
+        await shows(page, "your place in the line")
+        assert await page.value("document.getElementById('rank').textContent") == "1"
+        assert await waiting_in(home, up) == 2
+        await asyncio.to_thread(govern, home, up, mode="auto")
+        await shows(page, "You are in.")
+        await page.reload()
+        await shows(page, "You are in.")
+
+
+async def test_who_has_nothing_left_here_is_sent_to_the_login(home: Home) -> None:
+    up = start_all(home, ROOST_QUEUE_KEYS=KEYS, ROOST_TICKET_KEYS=KEYS)
+    async with chromium() as page:
+        await page.open(f"{up.url}/queue/main#userId=ann&signature=old&login=https://game.example/login")
+        await shows(page, "not known here", "Log in again")
+        assert await page.value("document.getElementById('login').href") == "https://game.example/login"
+
+
+WATCH_FIELDS = """
+window.blanks = [];
+const look = () => {
+  const names = '#loading, #rank, #caption, #message, dd, dt, label, .note, h1, button';
+  const fields = document.querySelectorAll(names);
+  for (const one of fields) {
+    if (!one.checkVisibility()) continue;
+    const text = one.textContent.trim();
+    if (!text || /^…$|\\{|undefined|NaN/.test(text)) window.blanks.push(one.outerHTML);
+  }
+  window.frames_seen = (window.frames_seen || 0) + 1;
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+
+
+async def test_no_field_is_ever_blank_from_the_first_paint_on(home: Home) -> None:
+    up = start_all(home)
+    await asyncio.to_thread(govern, home, up, mode="hold", message="back soon")
+    async with chromium() as page:
+        await page.open(f"{up.url}/queue/main#userId=ann", on_start=WATCH_FIELDS)
+        await shows(page, "your place in the line", "back soon")
+        await page.reload()
+        await shows(page, "your place in the line")
+        await asyncio.to_thread(govern, home, up, mode="auto", message=None)
+        await shows(page, "You are in.")
+        assert await page.value("window.frames_seen") > 1
+        assert await page.value("window.blanks") == []
+
+
+async def test_it_speaks_the_language_of_the_browser_and_may_be_told_another(home: Home) -> None:
+    up = start_all(home)
+    await asyncio.to_thread(govern, home, up, mode="hold")
+    async with chromium() as page:
+        await page.open(f"{up.url}/queue/main#userId=ann", languages="ko-KR,ko", on_start=WATCH_FIELDS)
+        await shows(page, "대기실", "나의 대기 순번", "5분 동안", "대기열에서 나가기")
+        assert await page.value("document.documentElement.lang") == "ko"
+        await page.screenshot(home.folder / "korean.png")
+        await page.value("document.querySelector('[data-lang=en]').click()")
+        await shows(page, "your place in the line", "for 5 min")
+        await page.reload()
+        await shows(page, "your place in the line", "Leave the line")
+        await page.screenshot(home.folder / "english.png")
+        assert await page.value("window.blanks") == []
+        assert page.complaints == []

@@ -7,23 +7,27 @@ costs nobody a call, and a dead primary costs only the callers of its slots.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 
+import hiredis
 import pytest
 
-from roost.core.errors import StoreAccessDenied
+from roost.core.errors import StoreAccessDenied, StoreUnavailable
 from roost.core.lease import Tenure
 from roost.store import scopes
 from roost.store.link import LinkOptions
 from roost.store.store import Store
 from roost.store.topology.cluster import slot_of
 from roost.store.url import parse_store_url
-from roost.testing import RunningCluster, RunningServer, eventually, run_cluster
+from roost.testing import RunningCluster, RunningServer, eventually, run_cluster, wait_until
 
 from .harness import HANG_S, PATIENT, closes_after, crowd, in_thread, opened, write_and_read
 
 MOVING = "moving"
 SLOT = slot_of(MOVING.encode())
+FIRST = next(key for n in range(1000) if slot_of(key := f"k{n}".encode()) < 5000)
+"""A key of the primary that owns slot 0."""
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +198,90 @@ async def test_a_refused_password_is_named_as_such(cluster: RunningCluster) -> N
     url = cluster.url.replace("redis+cluster://", "redis+cluster://:wrong@")
     with pytest.raises(StoreAccessDenied):
         await Store.open(parse_store_url(url))
+
+
+# -- a node that was cut off
+
+
+class CutOff:
+    """What is left of an old primary that reaches nobody: it answers clients, with the map of before."""
+
+    def __init__(self, slots: bytes) -> None:
+        self._slots = slots
+        self.asked = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        commands = hiredis.Reader()
+        while data := await reader.read(65536):
+            commands.feed(data)
+            while (command := commands.gets()) is not False:
+                self.asked += 1
+                writer.write(self._answer([word.upper() for word in command]))
+        writer.close()
+
+    def _answer(self, command: list[bytes]) -> bytes:
+        match command:
+            case [b"CLUSTER", b"SLOTS"]:
+                return self._slots
+            case [b"CLUSTER", b"INFO"]:
+                text = b"cluster_state:fail\r\ncluster_current_epoch:3\r\n"
+                return b"$%d\r\n%b\r\n" % (len(text), text)
+            case [b"PING"] | [b"CLIENT", *_]:
+                return b"+OK\r\n"
+            case _:
+                return b"-CLUSTERDOWN The cluster is down\r\n"
+
+
+def _encoded(value: object) -> bytes:
+    if isinstance(value, list):
+        return b"*%d\r\n%b" % (len(value), b"".join(map(_encoded, value)))
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    assert isinstance(value, bytes)
+    return b"$%d\r\n%b\r\n" % (len(value), value)
+
+
+@pytest.mark.parametrize("connected_before", [True, False])
+async def test_a_client_of_a_primary_that_was_cut_off_follows_the_majority(
+    mortal_cluster: RunningCluster, connected_before: bool
+) -> None:
+    cluster = mortal_cluster
+    old = cluster.owner(0)  # the first in every list that a client keeps
+    slots = _encoded(old.command_reply("CLUSTER", "SLOTS"))
+    others = [server for server in cluster.servers[:3] if server is not old]
+    # the one that was cut off stands first in the URL
+    url = f"redis+cluster://{','.join(f'127.0.0.1:{server.port}' for server in (old, *others))}"
+    async with contextlib.AsyncExitStack() as stack:
+        early = await stack.enter_async_context(opened(url, PATIENT))
+        await early.call("SET", FIRST, 1, key=FIRST)
+        old.kill()
+        ghost = CutOff(slots)
+        server = await asyncio.start_server(ghost.serve, "127.0.0.1", old.port)
+        stack.push_async_callback(server.wait_closed)
+        stack.callback(server.close)
+        await in_thread(wait_until, lambda: _owner_port(others[0]) != old.port, "a new primary")
+        store = early if connected_before else await stack.enter_async_context(opened(url, PATIENT))
+        async with asyncio.timeout(HANG_S):
+            for n in range(14):
+                await store.call("SET", FIRST, n, key=FIRST, idempotent=True)
+        assert ghost.asked, "it was reached"
+
+
+def _owner_port(server: RunningServer) -> int:
+    for first, _, primary, *_ in server.command_reply("CLUSTER", "SLOTS"):
+        if first == 0:
+            return int(primary[1])
+    return 0
+
+
+async def test_a_slot_that_stays_between_two_nodes_is_explained(mortal_cluster: RunningCluster) -> None:
+    cluster = mortal_cluster
+    target = _elsewhere(cluster, SLOT)
+    source = cluster.owner(SLOT)
+    async with opened(cluster.url) as store:
+        keys = [f"{{{MOVING}}}:{n}" for n in range(2)]
+        await store.call("SET", keys[0], 1, key=keys[0].encode())
+        target.command_reply("CLUSTER", "SETSLOT", SLOT, "IMPORTING", cluster.node_id(source))
+        source.command_reply("CLUSTER", "SETSLOT", SLOT, "MIGRATING", cluster.node_id(target))
+        with pytest.raises(StoreUnavailable, match="atomically"):
+            await store.call("MGET", *keys, key=keys[0].encode(), idempotent=True)

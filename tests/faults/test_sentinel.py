@@ -7,10 +7,13 @@ primary (replication is asynchronous); one that the new primary acknowledged may
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from roost.core.lease import Tenure
+from roost.store import scopes
 from roost.store.store import Store
 from roost.testing import RunningServer, SentinelGroup, eventually, run_sentinel
 
@@ -117,3 +120,68 @@ async def test_an_idle_client_finds_the_new_primary_of_a_hung_one(mortal_group: 
         await eventually(lambda: link.stats.connects == 2, "the link follows without being asked")
         assert await store.call("INCR", "n") == 2
         before.resume()
+
+
+async def test_every_line_follows_the_primary_also_the_one_for_large_replies(
+    mortal_group: SentinelGroup,
+) -> None:
+    """A snapshot from the old primary would be at home in no history that the new one has."""
+    group = mortal_group
+    async with opened(group.url) as store:
+        await store.call("SET", "who", "before")
+        assert await store.call("GET", "who", bulk=True) == b"before"
+        before = group.primary()
+        assert len(clients_of(before, "roost")) == 2
+        before.pause()
+        await in_thread(group.wait_for_new_primary, before.port)
+        await eventually(lambda: only_link(store).stats.connects == 2, "the link has followed")
+        await store.call("SET", "who", "after")
+        before.resume()
+        assert await store.call("GET", "who", bulk=True, idempotent=True) == b"after"
+        assert not clients_of(before, "roost")
+
+
+async def test_a_leader_stops_with_the_connection_to_the_primary_that_granted_it(
+    mortal_group: SentinelGroup,
+) -> None:
+    """The new primary may grant it to another, while the old leader's own clock still says that it leads."""
+    group = mortal_group
+    began, ended = list[int](), list[float]()
+    loop = asyncio.get_running_loop()
+
+    async def work(tenure: Tenure) -> None:
+        began.append(tenure.epoch)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(loop.time())
+
+    async with opened(group.url) as store:
+        lease = store.leader(scopes.world("main"), "old", ttl_ms=60_000)
+        leading = asyncio.create_task(lease.lead(work))
+        await eventually(lambda: len(began) == 1, "the first tenure")
+        before = group.primary()
+        granted_over = store.topology.connection_for(b"x")
+        assert granted_over is not None
+        before.pause()
+        await in_thread(group.wait_for_new_primary, before.port)
+        await eventually(granted_over.lost.done, "the link leaves the old primary")
+        lost_at = loop.time()
+        await eventually(lambda: len(ended) == 1, "the end of the work", 2.0)
+        assert ended[0] - lost_at < 0.5
+        before.resume()
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+
+
+async def test_a_tenure_is_over_as_soon_as_its_connection_is(group: SentinelGroup) -> None:
+    async with opened(group.url) as store:
+        lease = store.leader(scopes.world("other"), "one", ttl_ms=60_000)
+        assert isinstance(await lease.campaign(), Tenure)
+        assert lease.tenure is not None
+        only_link(store).drop("a test")
+        await eventually(lambda: lease.tenure is None, "the end of the tenure", 1.0)
+        await eventually(lambda: only_link(store).connected, "another connection")
+        assert lease.tenure is None
+        assert isinstance(await lease.campaign(), Tenure)
+        assert lease.tenure is not None

@@ -19,7 +19,7 @@ import pytest
 from roost.core.errors import DataFolderInUse, StartFailed
 from roost.store.store import Store
 from roost.store.topology import embedded
-from roost.store.topology.embedded import EmbeddedServer, launch
+from roost.store.topology.embedded import EmbeddedServer, find_server_binary, launch
 from roost.store.url import parse_store_url
 from roost.testing import eventually, is_running, open_store
 
@@ -262,3 +262,32 @@ async def test_a_program_that_is_no_server_is_told_and_frees_the_folder(folder: 
 async def test_embedded_needs_a_folder() -> None:
     with pytest.raises(StartFailed, match="needs a folder"):
         await Store.open(parse_store_url("embedded:"))
+
+
+async def test_a_server_that_loads_its_data_is_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However long that takes: only a server that says nothing is given up."""
+    slow = folder.parent / "slow-server"
+    slow.write_text(f'#!/bin/sh\nexec {find_server_binary()} "$@" --key-load-delay 400\n')
+    slow.chmod(0o755)
+    async with contextlib.aclosing(_Running(await launch(folder))) as first:
+        async with open_store(f"unix://{first.server.address.host}") as store:
+            await asyncio.gather(*(store.call("SET", f"k{n}", n) for n in range(5000)))
+    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 0.5)
+    caplog.set_level("INFO")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with contextlib.aclosing(_Running(await launch(folder, str(slow)))) as second:
+        assert loop.time() - began > 0.5
+        assert "the embedded store loads its data" in caplog.text
+        async with open_store(f"unix://{second.server.address.host}") as store:
+            assert await store.call("DBSIZE") == 5001  # and the format
+
+
+class _Running:
+    def __init__(self, server: EmbeddedServer) -> None:
+        self.server = server
+
+    async def aclose(self) -> None:
+        await self.server.stop()

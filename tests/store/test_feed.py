@@ -437,3 +437,59 @@ async def test_feeds_of_several_scopes_do_not_mix(any_store: Store) -> None:
 
 def _listeners(server: RunningServer, channel: bytes) -> int:
     return int(server.command_reply("PUBSUB", "SHARDNUMSUB", channel)[1])
+
+
+# -- nothing freezes
+
+
+async def test_a_follower_that_ends_under_its_readers_is_replaced(store: Store) -> None:
+    write, feed = Writer(store), store.feed(SCOPE)
+    async with following(feed) as follower:
+        await write()
+        await everybody_has([follower], 1)
+        (task,) = [t for t in asyncio.all_tasks() if "_follow_store" in repr(t)]
+        task.cancel()
+        await eventually(task.done, "its end")
+        await write()
+        await everybody_has([follower], 2)
+
+
+async def test_an_entry_that_nobody_can_read_is_a_gap_and_not_the_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "LOOK_INTERVAL_S", 0.05)
+    write, feed = Writer(store), store.feed(SCOPE)
+    first = await write()
+    await store.call("XADD", write.feed, "2-0", "foreign", "entry")
+    async with following(feed, first) as follower:
+        await eventually(follower.task.done, "the gap")
+    assert follower.got == [Gap(first)]
+
+
+async def test_a_loop_that_follows_knows_when_it_was_last_up_to_date(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "LOOK_INTERVAL_S", 0.05)
+    write, feed, loop = Writer(store), store.feed(SCOPE), store.loops.loop("reader")
+    got: list[Entry | Gap] = []
+    may_read = asyncio.Event()
+
+    async def follow() -> None:
+        async for item in feed.follow(START):
+            got.append(item)
+            await may_read.wait()  # one that is stuck with its first entry
+
+    task = asyncio.create_task(loop.keep_running(follow))
+    await eventually(lambda: loop.up_to_date_at is not None, "it is up to date with nothing")
+    await write()
+    await eventually(lambda: len(got) == 1, "the entry")
+    stuck_at = loop.up_to_date_at
+    await write.many(3)
+    (feed_loop,) = [one for one in store.loops.all() if one.name.startswith("feed ")]
+    at = feed_loop.up_to_date_at or 0.0
+    await eventually(lambda: (feed_loop.up_to_date_at or 0.0) > at, "the feed itself goes on")
+    assert loop.up_to_date_at == stuck_at
+    may_read.set()
+    await eventually(lambda: (loop.up_to_date_at or 0.0) > (stuck_at or 0.0), "it has caught up")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

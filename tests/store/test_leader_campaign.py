@@ -45,39 +45,39 @@ async def pass_time(campaign: Campaign, start: int, seconds: int, holder: str = 
     return answer
 
 
-async def test_the_first_to_ask_leads_under_epoch_one(campaign: Campaign) -> None:
-    assert await campaign("a", now=T0) == Leading(1)
+async def test_the_first_to_ask_leads_under_the_time_of_the_store(campaign: Campaign) -> None:
+    assert await campaign("a", now=T0) == Leading(T0)
 
 
 async def test_another_is_told_who_leads(campaign: Campaign) -> None:
     await campaign("a", now=T0)
-    assert await campaign("b", now=T0) == Held("a", 1)
+    assert await campaign("b", now=T0) == Held("a", T0)
 
 
 async def test_a_renewal_keeps_the_epoch_and_prolongs_the_lease(campaign: Campaign) -> None:
     await campaign("a", now=T0)
     await pass_time(campaign, T0, 8)
 
-    assert await campaign("a", 1, now=T0 + 8 * SECOND) == Leading(1)
+    assert await campaign("a", T0, now=T0 + 8 * SECOND) == Leading(T0)
 
-    assert await pass_time(campaign, T0 + 8 * SECOND, 9) == Held("a", 1)
+    assert await pass_time(campaign, T0 + 8 * SECOND, 9) == Held("a", T0)
 
 
 async def test_a_leader_that_does_not_renew_is_followed_under_a_larger_epoch(campaign: Campaign) -> None:
     await campaign("a", now=T0)
 
-    assert await pass_time(campaign, T0, 9, "b") == Held("a", 1)
-    assert await campaign("b", now=T0 + 10 * SECOND) == Leading(2)
-    assert await campaign("a", 1, now=T0 + 10 * SECOND) == Held("b", 2)
+    assert await pass_time(campaign, T0, 9, "b") == Held("a", T0)
+    assert await campaign("b", now=T0 + 10 * SECOND) == Leading(T0 + 10 * SECOND)
+    assert await campaign("a", T0, now=T0 + 10 * SECOND) == Held("b", T0 + 10 * SECOND)
 
 
 async def test_a_lease_that_is_over_and_that_nobody_took_is_still_the_holders(campaign: Campaign) -> None:
     await campaign("a", now=T0)
-    await campaign("a", 1, now=T0)
+    await campaign("a", T0, now=T0)
     for second in range(
         2, 21, 2
     ):  # its own late renewals are the only looks: the clock runs, nobody takes it
-        assert await campaign("a", 1, now=T0 + second * SECOND) == Leading(1)
+        assert await campaign("a", T0, now=T0 + second * SECOND) == Leading(T0)
 
 
 async def test_over_and_renewed_late_it_keeps_its_epoch(campaign: Campaign, any_store: Store) -> None:
@@ -85,40 +85,40 @@ async def test_over_and_renewed_late_it_keeps_its_epoch(campaign: Campaign, any_
     key = any_store.keys.leader(scopes.world("main"))
     await any_store.call("HSET", key, "clock_ms", 60_000, key=key)
 
-    assert await campaign("a", 1, now=T0 + SECOND) == Leading(1)
-    assert await campaign("b", now=T0 + SECOND) == Held("a", 1)
+    assert await campaign("a", T0, now=T0 + SECOND) == Leading(T0)
+    assert await campaign("b", now=T0 + SECOND) == Held("a", T0)
 
 
 async def test_who_forgot_its_epoch_is_told_it_again(campaign: Campaign) -> None:
     """A reply was lost: asking again gives the same leadership, not a second one."""
     await campaign("a", now=T0)
-    assert await campaign("a", now=T0 + SECOND) == Leading(1)
+    assert await campaign("a", now=T0 + SECOND) == Leading(T0)
 
 
 async def test_a_holder_that_forgot_its_epoch_and_was_followed_is_told_so(
     campaign: Campaign,
 ) -> None:
     await campaign("a", now=T0, ttl_ms=3000)
-    await campaign("a", 1, now=T0, ttl_ms=3000)
-    assert await campaign("x", now=T0 + 2 * SECOND, ttl_ms=3000) == Held("a", 1)
-    assert await campaign("x", now=T0 + 4 * SECOND, ttl_ms=3000) == Leading(2)
-    assert await campaign("a", now=T0 + 4 * SECOND) == Held("x", 2)
+    await campaign("a", T0, now=T0, ttl_ms=3000)
+    assert await campaign("x", now=T0 + 2 * SECOND, ttl_ms=3000) == Held("a", T0)
+    assert await campaign("x", now=T0 + 4 * SECOND, ttl_ms=3000) == Leading(T0 + 4 * SECOND)
+    assert await campaign("a", now=T0 + 4 * SECOND) == Held("x", T0 + 4 * SECOND)
 
 
 async def test_a_shorter_renewal_never_shortens_the_lease(campaign: Campaign) -> None:
     await campaign("a", now=T0, ttl_ms=60_000)
-    await campaign("a", 1, now=T0, ttl_ms=3000)
+    await campaign("a", T0, now=T0, ttl_ms=3000)
 
-    assert await pass_time(campaign, T0, 30) == Held("a", 1)
+    assert await pass_time(campaign, T0, 30) == Held("a", T0)
 
 
 async def test_a_clock_that_jumps_an_hour_ahead_costs_one_step_only(campaign: Campaign) -> None:
     hour = 3600 * SECOND
     await campaign("a", now=T0)
 
-    assert await campaign("b", now=T0 + hour) == Held("a", 1)
-    assert await pass_time(campaign, T0 + hour, 7, "b") == Held("a", 1)
-    assert await campaign("b", now=T0 + hour + 8 * SECOND) == Leading(2)
+    assert await campaign("b", now=T0 + hour) == Held("a", T0)
+    assert await pass_time(campaign, T0 + hour, 7, "b") == Held("a", T0)
+    assert await campaign("b", now=T0 + hour + 8 * SECOND) == Leading(T0 + hour + 8 * SECOND)
 
 
 async def test_a_clock_that_jumps_an_hour_back_costs_nothing(campaign: Campaign) -> None:
@@ -126,9 +126,50 @@ async def test_a_clock_that_jumps_an_hour_back_costs_nothing(campaign: Campaign)
     await campaign("a", now=T0)
     await pass_time(campaign, T0, 4, "b")
 
-    assert await campaign("b", now=T0 - hour) == Held("a", 1)
-    assert await pass_time(campaign, T0 - hour, 5, "b") == Held("a", 1)
-    assert await campaign("b", now=T0 - hour + 6 * SECOND) == Leading(2)
+    assert await campaign("b", now=T0 - hour) == Held("a", T0)
+    assert await pass_time(campaign, T0 - hour, 5, "b") == Held("a", T0)
+    assert await campaign("b", now=T0 - hour + 6 * SECOND) == Leading(T0 + 1)
+
+
+async def forget_all(store: Store) -> None:
+    key = store.keys.leader(scopes.world("main"))
+    await store.call("DEL", key, key=key)
+
+
+async def test_a_wiped_store_grants_above_the_epoch_that_the_caller_names(
+    campaign: Campaign, any_store: Store
+) -> None:
+    """Its clock went back too: only what the caller names is left of the former grant."""
+    await campaign("a", now=T0)
+    await forget_all(any_store)
+
+    assert await campaign("a", T0, now=T0 - 3600 * SECOND) == Leading(T0 + 1)
+
+
+async def test_a_clock_a_year_ahead_and_back_grants_upward_all_the_same(campaign: Campaign) -> None:
+    year = 365 * 24 * 3600 * SECOND
+    await campaign("a", now=T0 + year)
+    await pass_time(campaign, T0 + year, 9)
+
+    await campaign("b", now=T0 + SECOND)
+
+    assert await campaign("b", now=T0 + 2 * SECOND) == Leading(T0 + year + 1)
+
+
+async def test_a_replica_that_lost_the_last_grant_gives_its_holder_a_new_one(
+    campaign: Campaign, any_store: Store
+) -> None:
+    """The replica still knows the holder's former grant, which has not ended by its clock."""
+    await campaign("a", now=T0)
+    lost = T0 + 60 * SECOND
+
+    assert await campaign("a", lost, now=T0 + SECOND) == Leading(lost + 1)
+
+
+async def test_a_replica_that_names_a_former_leader_keeps_the_rest_waiting(campaign: Campaign) -> None:
+    await campaign("b", now=T0)
+
+    assert await campaign("a", T0 + 60 * SECOND, now=T0 + SECOND) == Held("b", T0)
 
 
 async def test_scopes_have_leaders_of_their_own(any_store: Store) -> None:
@@ -143,9 +184,8 @@ async def test_a_candidate_learns_its_tenure_and_its_rival_who_leads(any_store: 
     tenure = await first.campaign()
 
     assert isinstance(tenure, Tenure)
-    assert tenure.epoch == 1
     assert first.tenure == tenure
-    assert await second.campaign() == Held(first.holder, 1)
+    assert await second.campaign() == Held(first.holder, tenure.epoch)
     assert second.tenure is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,15 @@ from roost.app import open_platform
 from roost.settings import Settings
 from roost.testing import RunningServer, eventually
 from roost.waitingroom.settings import QueueSettings
+from roost.waitingroom.worlds import World
+
+
+async def platform_knows(world: World) -> bool:
+    return (await world.room.read_board()).capacity == 1
+
+
+async def has_told(world: World) -> bool:
+    return (await world.room.feed.head()).rev == 1
 
 
 @pytest.mark.parametrize("name", ["sd", "failover", "discovery", "world"])
@@ -21,14 +31,19 @@ async def test_a_world_named_like_something_of_ours_disturbs_nobody(
     async with open_platform(settings, roles=("gateway", "manager")) as platform:
         world = platform.worlds.of(name)
         await eventually(lambda: world.admitter.leading, "the world's leader")
-        failover = platform.store.loops.loop("failover")
-        await eventually(lambda: failover.last_good_at is not None, "the failover job")
+        fleet = platform.store.loops.loop(f"fleet {name}")
+        await eventually(lambda: fleet.last_good_at is not None, "the leader to hear discovery")
 
-        await world.room.report("501", "1", number=1, capacity=1, users=0, counted=0, url="ws://127.0.0.1")
+        registered = await platform.discovery.register(
+            RegisterInput(type="game", group="eu", server_id="501")
+        )
+        report = partial(world.room.report, "501", registered.life, capacity=1, users=0, counted=0, url="")
+        await report(number=1)
+        await eventually(lambda: platform_knows(world), "the leader to write the server")
         await world.room.enter("ann")
-        registered = await platform.discovery.register(RegisterInput(type="game", group="eu"))
+        await eventually(lambda: has_told(world), "the ticket")
 
         changes = platform.discovery.watch()
         assert [i.instance_id for i in (await anext(changes)).instances or ()] == [registered.instance_id]
-        assert failover.failures == 0
+        assert fleet.failures == 0
         assert (await world.room.feed.head()).rev == 1

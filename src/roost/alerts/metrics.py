@@ -17,9 +17,8 @@ class AlertMetrics:
         alerts = CounterMetricFamily(
             "roost_alerts", "Alerts by what became of them", labels=["webhook", "outcome"]
         )
-        notifier = self._notifier
-        counts = {"sent": notifier.sent, "failed": notifier.failed, "dropped": notifier.dropped}
-        for outcome, by_webhook in counts.items():
-            for webhook, count in by_webhook.items():
+        counts = self._notifier.counts
+        for outcome in ("sent", "failed", "dropped", "elsewhere"):
+            for webhook, count in getattr(counts, outcome).items():
                 alerts.add_metric([webhook, outcome], count)
         yield alerts

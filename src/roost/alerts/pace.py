@@ -33,6 +33,10 @@ class TokenBucket:
             return 0.0
         return (1.0 - self._tokens) * self.interval_s
 
+    def give_back(self) -> None:
+        """A token that was taken in vain."""
+        self._tokens = min(float(self.burst), self._tokens + 1.0)
+
 
 @dataclass(slots=True)
 class Repeats:

@@ -51,6 +51,14 @@ MEANINGS: dict[AlertKind, Meaning] = {
 """`held-back` is the notifier's own: it stands for alerts over the limit."""
 
 
+class Incident(NamedTuple):
+    """What every process of the fleet sees alike of a server's turn, so that one of them tells it."""
+
+    life: str
+    at: int
+    """µs of the change in discovery's feed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     kind: AlertKind
@@ -61,6 +69,10 @@ class Alert:
     at: float
     """When it happened, epoch seconds."""
     details: Mapping[str, str] = field(default_factory=dict)
+    type: str = ""
+    """Of a server: two types may have the same server id."""
+    incident: Incident | None = None
+    """None: only this process can tell it."""
 
     @property
     def meaning(self) -> Meaning:
@@ -73,12 +85,13 @@ class Alert:
     @property
     def dedup_key(self) -> str:
         """The same for the trouble of a subject and its end, whichever process tells of it."""
-        return f"roost/{self.meaning.family}/{self.subject}"
+        return "/".join(part for part in ("roost", self.meaning.family, self.type, self.subject) if part)
 
     def repeats(self, other: Alert) -> bool:
         """Whether it says what the other said, be it at another time."""
-        return (self.kind, self.subject, self.summary, self.details) == (
+        return (self.kind, self.type, self.subject, self.summary, self.details) == (
             other.kind,
+            other.type,
             other.subject,
             other.summary,
             other.details,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from roost.alerts.notifier import Notifier
-from roost.alerts.payloads import Alert, AlertKind
+from roost.alerts.payloads import Alert, AlertKind, Incident
 from roost.core.clock import Clock, SystemClock
 from roost.core.loops import Loops
 
@@ -28,6 +28,26 @@ class Node(Protocol):
     def why_down(self) -> str: ...
 
 
+class Turned(Protocol):
+    """A server that became unhealthy or healthy, as an alert needs to know it."""
+
+    @property
+    def server_id(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def life(self) -> str: ...
+    @property
+    def unhealthy(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def at(self) -> int:
+        """µs of the change in discovery's feed by which this process learned of it."""
+
+
 class Triggers:
     def __init__(
         self,
@@ -43,11 +63,21 @@ class Triggers:
         self._away_since: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def server_unhealthy(self, server_id: str) -> None:
-        self._alert("unhealthy", server_id, "is unhealthy")
-
-    def server_recovered(self, server_id: str) -> None:
-        self._alert("recovered", server_id, "has recovered")
+    def server_turned(self, turn: Turned) -> None:
+        details = {"type": turn.type, "group": turn.group, "reason": turn.reason}
+        name = f"{turn.type} {turn.server_id} in {turn.group}"
+        what = f"is unhealthy: {turn.reason}" if turn.unhealthy else "has recovered"
+        self._notifier.tell(
+            Alert(
+                "unhealthy" if turn.unhealthy else "recovered",
+                turn.server_id,
+                f"{name} {what}",
+                time.time(),
+                {key: value for key, value in details.items() if value},
+                turn.type,
+                Incident(turn.life, turn.at),
+            )
+        )
 
     async def run(self) -> None:
         """Watch the store: alert once when a node has been away for a while, and once when it is back."""

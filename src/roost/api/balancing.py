@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from roost.api import Message
-from roost.api.limits import MAX_KEYS, MAX_PREVIEW_NODES, Name, Strategy, Weight, shown
+from roost.api.limits import (
+    MAX_KEYS,
+    MAX_PREVIEW_NODES,
+    Name,
+    SlowStart,
+    Strategy,
+    Text,
+    Weight,
+    shown,
+)
 
 
 class Selected(Message):
@@ -18,7 +27,7 @@ class Selected(Message):
     ports: dict[str, int] = {}
     zone: str = ""
     candidates: list[str] = []
-    """The next distinct candidates, best first, where they were asked for."""
+    """Who was chosen, then who else could be by the same strategy, best first, where they were asked for."""
 
 
 class SelectInput(Message):
@@ -26,6 +35,10 @@ class SelectInput(Message):
     keys: Annotated[list[str], shown(maxItems=MAX_KEYS)]
     group: Name = "*"
     strategy: Strategy = "consistent_hash"
+    zone: Text = ""
+    """Servers of this zone first; those of others where none of it takes users."""
+    slow_start_seconds: SlowStart = 0
+    """The weight of a server in a new life grows over so many seconds."""
 
 
 class SelectedList(Message):
@@ -58,7 +71,7 @@ class PreviewInput(Message):
     type: Name
     group: Name = "*"
     add: Annotated[list[NodeInput], shown(maxItems=MAX_PREVIEW_NODES)] = []
-    remove: list[str] = []
+    remove: Annotated[list[str], shown(maxItems=MAX_PREVIEW_NODES)] = []
 
 
 class Move(Message):

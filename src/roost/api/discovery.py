@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import msgspec
 
 from roost.api import Message
 from roost.api.limits import (
@@ -34,6 +36,10 @@ class HealthCheck(Message):
     port: Id
     """Name of one of its ports."""
     path: Text = "/"
+
+
+EndCause = Literal["terminated", "crashed"]
+"""Why an instance is taken out by those who ran it; an operator's act is `removed`."""
 
 
 class Override(Message):
@@ -78,6 +84,21 @@ class RegisterInput(Record):
     """Silence after which it is dead; half of it makes it suspect. 0: what the profile says, 30 or 15 s."""
     former_life: OptionalLife = ""
     """Set when it registers again by itself after it was forgotten."""
+    if not TYPE_CHECKING:  # taken in both forms, kept as an object
+        system_info: Object | str = {}
+        """An object, or the same as text: JSON in a string."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.system_info, str):
+            self.system_info = _object_in(self.system_info)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    """The object that the text says; another text stays one, under `text`."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {"text": text}
 
 
 class Registered(Message):
@@ -85,6 +106,8 @@ class Registered(Message):
     life: str
     ttl_seconds: float
     heartbeat_interval_ms: int
+    proof: str = ""
+    """That this life is the caller's, for calls to a waiting room with a token that is bound to no server."""
 
 
 class Beat(Message):
@@ -108,6 +131,8 @@ class Probe(Message):
     ok: bool
     latency_ms: float
     error: str = ""
+    asked: bool = True
+    """Whether the instance was asked at all; if not, `error` says why, and nothing follows of its health."""
 
 
 class Instance(Record, kw_only=True):
@@ -117,14 +142,21 @@ class Instance(Record, kw_only=True):
     life: str
     status: Status
     accepting: bool
-    """ready, healthy, not overridden, not full: the one flag that balancers read."""
+    """Whether it takes a new user now: willing and not full. Discovery decides, all others read it."""
     last_heartbeat: str
+    willing: bool = False
+    """Accepting, whether full or not: it says it is ready, is not suspect (or its service is in panic), has a
+    weight above 0, and no operator took it out. For those who count the seats themselves."""
     unhealthy: bool = False
     """The health checkers agree that it does not answer, whatever its beats say."""
     load: Count = 0
     performance: Object = {}
     override: Override | None = None
     probe: Probe | None = None
+
+    def __post_init__(self) -> None:
+        if self.accepting:  # also where a gateway of an older version left `willing` out
+            self.willing = True
 
 
 class InstanceList(Message):
@@ -156,7 +188,7 @@ class CheckedServer(Message):
     accepting: bool
     last_heartbeat: str
     votes: int
-    """How many checkers find it unhealthy."""
+    """How many of the up to three checkers that judge it find it unhealthy."""
     probe: Probe | None = None
     """What it last answered; none if it declares no health check or was not asked yet."""
 
@@ -164,7 +196,7 @@ class CheckedServer(Message):
 class HealthReport(Message):
     servers: list[CheckedServer]
     checkers: int
-    """How many count; more than half of them decide."""
+    """How many share the work; more than half of the up to three assigned to a server decide about it."""
     fell: int
     """Turns to unhealthy that this gateway has told since it runs."""
     rose: int
@@ -179,7 +211,12 @@ class InstanceDetail(Message):
 
 
 class Change(Message):
-    """What a watcher sees."""
+    """What a watcher sees. Snapshot and changes, applied in order, are what a list would say now.
+
+    `added` for an instance id that is known under another life replaces it: the old life ended in the same
+    write. The panic of a service that begins or ends comes as `changed` of everyone whose answer it changes;
+    all but the last of these carry the revision before it, so that going on from a revision misses none.
+    """
 
     event: Literal["snapshot", "added", "changed", "removed"]
     revision: int

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from roost.core.ids import MAX_ID_BYTES
+from roost.core.networks import MAX_URL
 
 MAX_COUNT = 2**31
 """Of users, load and capacity."""
@@ -18,7 +19,7 @@ MAX_NUMBER = 2**53
 """What every language counts exactly."""
 MAX_WEIGHT = 10_000
 MAX_TEXT = 255
-"""Characters of a host name, an address, a version, a zone, a label's value, a URL."""
+"""Characters of a host name, an address, a version, a zone, a label's value."""
 MAX_OBJECT_BYTES = 8192
 MAX_LABELS = 32
 MAX_PORTS = 16
@@ -28,12 +29,17 @@ MAX_MESSAGE = 500
 MAX_PARTY = 8
 MAX_RATE = 1_000_000
 MAX_TOKEN_NAME = 100
+MAX_BINDINGS = 32
+"""Worlds, or types, that one token is bound to."""
 MAX_KEYS = 10_000
+MAX_COMPARISONS = 5_000_000
+"""Keys × servers of one request, with a strategy that looks at every server for each key."""
+MAX_SLOW_START_S = 3600
 MAX_CANDIDATES = 100
 MAX_PREVIEW_NODES = 1000
 
 STRATEGIES = (
-    *("consistent_hash", "bounded_load", "rendezvous", "round_robin"),
+    *("consistent_hash", "hash_ring", "bounded_load", "rendezvous", "round_robin"),
     *("least_connections", "random", "two_choices", "singleton"),
 )
 """By name; `roost.balancing` has them."""
@@ -64,7 +70,9 @@ OptionalLife = Annotated[str, shown(pattern="^[0-9]{0,16}$")]
 Text = Annotated[str, shown(maxLength=MAX_TEXT)]
 Nickname = Annotated[str, shown(maxLength=MAX_NICKNAME, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Announcement = Annotated[str, shown(maxLength=MAX_MESSAGE, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Url = Annotated[str, shown(maxLength=MAX_TEXT, pattern=r"^[^\x00-\x20]*$")]
+Url = Annotated[
+    str, shown(maxLength=MAX_URL, pattern=r"^((wss?|https?):/{2}[^\x00-\x20\x7f/?#][^\x00-\x20\x7f]*)?$")
+]
 Moment = Annotated[str, shown(anyOf=[{"format": "date-time"}, {"const": ""}])]
 Count = Annotated[int, shown(minimum=0, maximum=MAX_COUNT)]
 Number = Annotated[int, shown(minimum=0, maximum=MAX_NUMBER)]
@@ -79,3 +87,4 @@ Limit = Annotated[int, shown(minimum=-1, maximum=MAX_COUNT)]
 Rate = Annotated[float, shown(anyOf=[{"exclusiveMinimum": 0, "maximum": MAX_RATE}, {"const": -1}])]
 TokenName = Annotated[str, shown(minLength=1, maxLength=MAX_TOKEN_NAME)]
 Strategy = Annotated[str, shown(enum=STRATEGIES)]
+SlowStart = Annotated[int, shown(minimum=0, maximum=MAX_SLOW_START_S)]

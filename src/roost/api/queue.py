@@ -76,6 +76,8 @@ class ConsumeInput(Message):
     connection: Id
     """Which connection asks; a retry of the same one gets the same answer."""
     world: WorldName = WORLD
+    proof: str = ""
+    """Of the server's life, as its registration returned it; not needed with a token bound to the server."""
 
 
 class ConsumeReply(Message):
@@ -92,6 +94,8 @@ class ReleaseInput(Message):
     life: Life
     connection: str
     how: How = "clean"
+    proof: str = ""
+    """Of the server's life, as its registration returned it; not needed with a token bound to the server."""
 
 
 class ReleaseReply(Message):
@@ -108,6 +112,8 @@ class ReportInput(Message):
     counted: Count
     """The last consume that `users` counts."""
     url: Url = ""
+    proof: str = ""
+    """Of the server's life, as its registration returned it; not needed with a token bound to the server."""
 
 
 class Asking(Message):
@@ -117,6 +123,8 @@ class Asking(Message):
 
 class ReportReply(Message):
     consumed: int
+    known: bool = True
+    """Whether the waiting room knows this life of the server; until then it brings no capacity."""
     asking: list[Asking] = []
     """Who is inside by what the waiting room knows, and asks to come in: release whom you do not have."""
 
@@ -138,12 +146,16 @@ class ServerView(Message):
     """The most that may be on it."""
     url: str
     in_doubt: bool
+    open: bool
+    """Whether it takes new users, by what discovery says of it."""
 
 
 class WorldView(Message):
     """A world as an operator sees it."""
 
     world: str
+    server_type: str
+    """Service type of its servers in discovery."""
     mode: Mode
     message: str
     revision: int
@@ -163,6 +175,8 @@ class WorldView(Message):
     """The seed itself, once the world is open: everybody can check their place."""
     classes: list[ClassView]
     servers: list[ServerView]
+    pending: list[str]
+    """Servers that report, and that discovery does not show as this world's: they count for nothing."""
     counters: dict[str, int]
 
 

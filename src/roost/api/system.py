@@ -19,6 +19,8 @@ class Ready(Message, omit_defaults=True):
     status: Literal["ready"]
     store_latency_ms: float | None = None
     """Of a role that speaks to the store itself."""
+    store: Literal["", "away"] = ""
+    """Away: what is known is served from memory, everything else is refused with 503 for a while."""
 
 
 class StoreNode(Message):

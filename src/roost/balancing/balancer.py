@@ -12,7 +12,7 @@ from roost.api.discovery import Watcher
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.bounded_load import BoundedLoad
-from roost.balancing.strategies.consistent_hash import ConsistentHashing
+from roost.balancing.strategies.consistent_hash import ConsistentHashing, RingHashing
 from roost.balancing.strategies.least_connections import LeastConnections
 from roost.balancing.strategies.random_choice import Random, TwoChoices
 from roost.balancing.strategies.rendezvous import Rendezvous
@@ -23,6 +23,7 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     strategy.name: strategy
     for strategy in (
         ConsistentHashing,
+        RingHashing,
         BoundedLoad,
         Rendezvous,
         RoundRobin,
@@ -33,6 +34,8 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     )
 }
 SLOW_START_FLOOR = 0.1
+WARMTH_STEP_S = 0.25
+"""How often the weights of servers that warm up are worked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Explanation:
 
 
 class LoadBalancer:
-    """Threads may call it: a change makes a new fleet and swaps it, a selection reads one.
+    """Threads may call it: a selection reads a fleet that nobody changes; after a change, a new one.
 
     `zone`: its servers come first; those of other zones are used where none of them takes users.
 
@@ -70,7 +73,12 @@ class LoadBalancer:
         self._zone = zone
         self._slow_start_s = slow_start_s
         self._clock = clock
-        self._fleet = Fleet()
+        self._servers: dict[str, Server] = {}
+        """Changed only by who holds `_changing`."""
+        self._made: Fleet | None = None
+        """The fleet of these servers; None since they changed: a thousand changes at once make one fleet."""
+        self._last_seen = (Fleet(), 0.0, Fleet())
+        """What the fleet looked like from here, and until when that holds: not worked out for each choice."""
         self._marked_unhealthy: set[str] = set()
         self._changing = threading.Lock()
 
@@ -88,7 +96,7 @@ class LoadBalancer:
     def register_server(self, server: Server) -> None:
         """Add a server, or put a newer picture of it in place of the old one."""
         with self._changing:
-            known = self._fleet.servers.get(server.server_id)
+            known = self._servers.get(server.server_id)
             self._put(self._newer(server, known), "changed" if known else "added")
 
     def replace_servers(self, servers: Iterable[Server]) -> None:
@@ -96,28 +104,34 @@ class LoadBalancer:
         one by one, but the fleet is made once and the strategy hears only of what is different."""
         with self._changing:
             fresh = {server.server_id: server for server in servers}
-            now = dict(self._fleet.servers)
+            now = self._servers
+            if self._made is None and now:
+                self._made = Fleet(now.values())  # who chooses meanwhile takes these, and waits for nobody
             try:
-                for gone in [server for server_id, server in now.items() if server_id not in fresh]:
-                    self._marked_unhealthy.discard(gone.server_id)
-                    del now[gone.server_id]
-                    self._strategy.on_server_event(gone, "removed")
-                for server_id, server in fresh.items():
-                    known = now.get(server_id)
-                    newer = self._newer(server, known)
-                    if newer != known:
-                        self._strategy.on_server_event(newer, "changed" if known else "added")
-                        now[server_id] = newer
+                with self._strategy.many_events():
+                    self._replace(fresh, now)
             finally:  # also where the strategy refused one: the fleet is what the strategy was told
-                self._fleet = Fleet(now.values())
+                self._made = None
+
+    def _replace(self, fresh: dict[str, Server], now: dict[str, Server]) -> None:
+        for gone in [server for server_id, server in now.items() if server_id not in fresh]:
+            self._marked_unhealthy.discard(gone.server_id)
+            del now[gone.server_id]
+            self._strategy.on_server_event(gone, "removed")
+        for server_id, server in fresh.items():
+            known = now.get(server_id)
+            newer = self._newer(server, known)
+            if newer != known:
+                self._strategy.on_server_event(newer, "changed" if known else "added")
+            now[server_id] = newer  # also where only what no strategy looks at is newer
 
     def unregister_server(self, server_id: str) -> bool:
         with self._changing:
-            known = self._fleet.servers.get(server_id)
+            known = self._servers.pop(server_id, None)
             if known is None:
                 return False
+            self._made = None
             self._marked_unhealthy.discard(server_id)
-            self._fleet = Fleet(s for s in self._fleet.servers.values() if s.server_id != server_id)
             self._strategy.on_server_event(known, "removed")
             return True
 
@@ -128,13 +142,13 @@ class LoadBalancer:
         """A health checker's word; it holds for this life of the server, whatever else is said of it."""
         if healthy:
             self._marked_unhealthy.discard(server_id)
-        elif server_id in self._fleet.servers:
+        elif server_id in self._servers:
             self._marked_unhealthy.add(server_id)
         return self._change(server_id, healthy=healthy)
 
     def _change(self, server_id: str, **fields: object) -> bool:
         with self._changing:
-            known = self._fleet.servers.get(server_id)
+            known = self._servers.get(server_id)
             if known is None:
                 return False
             self._put(replace(known, **fields), "changed")  # type: ignore[arg-type]
@@ -150,7 +164,17 @@ class LoadBalancer:
 
     def _put(self, server: Server, event: ServerEvent) -> None:
         self._strategy.on_server_event(server, event)  # first: it may refuse the server by raising
-        self._fleet = Fleet({**self._fleet.servers, server.server_id: server}.values())
+        self._servers[server.server_id] = server
+        self._made = None
+
+    @property
+    def _fleet(self) -> Fleet:
+        """Not for who holds `_changing`."""
+        made = self._made
+        if made is None:
+            with self._changing:
+                made = self._made = Fleet(self._servers.values())
+        return made
 
     @property
     def all_servers(self) -> list[Server]:
@@ -170,13 +194,18 @@ class LoadBalancer:
     def strategy(self, strategy: Strategy) -> None:
         """Change how servers are chosen while it runs; the new strategy learns the fleet first."""
         with self._changing:
-            for server in self._fleet.servers.values():
-                strategy.on_server_event(server, "added")
+            with strategy.many_events():
+                for server in self._servers.values():
+                    strategy.on_server_event(server, "added")
             self._strategy = strategy
 
     def select_server(self, player_id: str) -> Server | Refusal:
         """The server that takes this player, or why there is none."""
         return self._strategy.choose(player_id, self._seen(self._fleet))
+
+    def candidates(self, player_id: str, n: int) -> list[Server]:
+        """Up to `n` servers that could take this player, best first, by the same strategy; none is picked."""
+        return self._strategy.rehearsal().candidates(player_id, self._seen(self._fleet), n)
 
     def explain(self, player_id: str) -> Explanation:
         """What `select_server` would return now, and why. The next selection is what it would have been."""
@@ -193,11 +222,16 @@ class LoadBalancer:
 
     def _seen(self, fleet: Fleet) -> Fleet:
         """The fleet as this balancer prefers it: its own zone first, new servers below their weight."""
-        if self._zone:
-            fleet = fleet.in_zone(self._zone)
-        if self._slow_start_s:
-            fleet = Fleet(map(self._warmed, fleet.servers.values()))
-        return fleet
+        if not self._zone and not self._slow_start_s:
+            return fleet
+        now = self._clock()
+        source, until, seen = self._last_seen
+        if source is not fleet or not until - WARMTH_STEP_S <= now < until:
+            seen = fleet.in_zone(self._zone) if self._zone else fleet
+            if self._slow_start_s:
+                seen = Fleet(map(self._warmed, seen.servers.values()))
+            self._last_seen = (fleet, now + WARMTH_STEP_S, seen)
+        return seen
 
     def _warmed(self, server: Server) -> Server:
         warmth = (self._clock() - server.since) / self._slow_start_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator
 
 from roost.api.discovery import Change, Instance, Watcher
@@ -15,6 +16,10 @@ from roost.core.loops import Loops
 log = logging.getLogger("roost.balancing")
 
 RETRY_S = 0.5
+SLICE_S = 0.01
+"""How long changes are taken in before others have their turn."""
+MANY = 100
+"""Servers of a snapshot from which on it is taken in beside the loop."""
 
 
 @contextlib.asynccontextmanager
@@ -34,9 +39,16 @@ async def following(
     known: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def follow() -> None:
+        until = time.perf_counter() + SLICE_S
         try:
             async for change in client.watch(type_, group):
-                apply(balancer, change)
+                if change.event == "snapshot" and len(change.instances or ()) > MANY:
+                    await asyncio.to_thread(apply, balancer, change)  # a table of thousands takes seconds
+                else:
+                    apply(balancer, change)
+                if time.perf_counter() > until:  # thousands may have come at once
+                    await asyncio.sleep(0)
+                    until = time.perf_counter() + SLICE_S
                 loop.good()
                 if not known.done():
                     known.set_result(None)
@@ -81,19 +93,20 @@ def _take(balancer: LoadBalancer, server: Server) -> None:
 
 
 def server_of(instance: Instance) -> Server:
-    """An instance as a balancer sees it. Its stable name is its identity: a restart keeps its keys."""
-    ordered_away = instance.override is not None and (
-        instance.override.drain or instance.override.out_of_service
-    )
+    """An instance as a balancer sees it. Its stable name is its identity: a restart keeps its keys.
+
+    `open` is discovery's answer. `healthy` says why where it is not open.
+    """
     return Server(
         server_id=instance.server_id or instance.instance_id,
         host=instance.hostname or instance.private_ip or instance.public_ip,
         ports=instance.ports,
+        last_heartbeat=instance.last_heartbeat,
         load=instance.load,
         capacity=instance.capacity,
         weight=instance.weight,
         zone=instance.zone,
-        healthy=instance.status != "suspect" or instance.accepting,
-        open=instance.status in ("ready", "suspect") and not ordered_away,
+        healthy=instance.willing or instance.status != "suspect",
+        open=instance.willing,
         life=instance.life,
     )

@@ -76,6 +76,14 @@ class HashRing:
             circle = _without(circle, node)
         self._circle = _with(circle, node, weight, self._points_of(node, weight))
 
+    def change_nodes(self, changes: Mapping[str, int | None]) -> None:
+        """Give many nodes their weights at once, or take out those of None; readers see all or nothing."""
+        for node, weight in changes.items():
+            check_node(node, weight or 0)
+        weights = {**self._circle.weights, **changes}
+        kept = {node: weight for node, weight in weights.items() if weight is not None}
+        self._circle = _built(kept, {node: self._points_of(node, kept[node]) for node in kept})
+
     def remove_node(self, node: str) -> bool:
         """Take a node off; False if it was not on."""
         if node not in self._circle.weights:

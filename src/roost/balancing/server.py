@@ -23,10 +23,12 @@ class Server:
     zone: str = ""
     healthy: bool = True
     open: bool = True
-    """Whether it takes new users by its own word and the operator's: ready, not drained, in service."""
+    """Whether discovery says that it is willing: `roost.api.discovery.Instance.willing`."""
     life: str = ""
     since: float = 0.0
     """Monotonic seconds at which it was first seen; for the slow start."""
+    last_heartbeat: str = field(default="", compare=False)
+    """When it last beat, as of the last news of it: beats that change nothing are no news."""
 
     @property
     def accepting(self) -> bool:
@@ -41,10 +43,10 @@ class Server:
         """Why it takes no new user; empty if it does."""
         if not self.healthy:
             return "unhealthy"
-        if not self.open:
-            return "not open"
         if self.weight <= 0:
             return "of weight 0"
+        if not self.open:
+            return "not open"
         return f"full ({self.load} of {self.capacity})" if self.is_full else ""
 
 

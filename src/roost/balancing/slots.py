@@ -22,6 +22,8 @@ SLOTS = 65_536
 _MASK = SLOTS - 1
 
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+BUILD_ANEW_SHARE = 0.5
+"""Share of the nodes that changes at once from which on it is cheaper to build all of it."""
 _AT_ONCE = 16_384
 """Scores made at a time: these fit the cache, and a heavy node that leaves thousands needs no gigabytes."""
 
@@ -76,6 +78,27 @@ class ConsistentHash:
         known = node in self._table.weights
         table = _without(self._table, node) if known else self._table
         self._table = _with(table, node, weight)
+
+    def change_nodes(self, changes: Mapping[str, int | None]) -> None:
+        """Give many nodes their weights at once, or take out those of None; readers see all or nothing."""
+        for node, weight in changes.items():
+            check_node(node, weight or 0)
+        weights = {**self._table.weights, **changes}
+        kept = {node: weight for node, weight in weights.items() if weight is not None}
+        changed = sum(self._table.weights.get(node) != weight for node, weight in changes.items())
+        if changed > BUILD_ANEW_SHARE * len(kept):
+            self._table = _built(kept)
+            return
+        after = self.copy()
+        for node, weight in changes.items():
+            after.remove_node(node) if weight is None else after.add_node(node, weight)
+        self._table = after._table
+
+    def copy(self) -> ConsistentHash:
+        """Another one in the same state; costs nothing, because states are never written to."""
+        copied = ConsistentHash()
+        copied._table = self._table
+        return copied
 
     def remove_node(self, node: str) -> bool:
         """Take a node out; False if it was not in."""
@@ -216,9 +239,11 @@ def _with(table: Table, node: str, weight: int) -> Table:
     weights = {**table.weights, node: weight}
     if not weight:
         return table._replace(weights=weights)
-    weighted = _by_weight(table)
-    if not table.names or (not weighted and weight != table.weights[table.names[0]]):
+    if not table.names:
         return _built(weights)
+    if not _by_weight(table) and weight != table.weights[table.names[0]]:
+        table = _rescored(table, np.float64(table.weights[table.names[0]]))
+    weighted = _by_weight(table)
     place = bisect_left(table.names, node)
     names = (*table.names[:place], node, *table.names[place:])
     start = _start(node)
@@ -231,12 +256,12 @@ def _without(table: Table, node: str) -> Table:
     weights = {name: weight for name, weight in table.weights.items() if name != node}
     if not table.weights[node]:
         return table._replace(weights=weights)
-    if len(table.names) == 1 or (_by_weight(table) and not _weighted(weights)):
+    if len(table.names) == 1:
         return _built(weights)
     place = bisect_left(table.names, node)
     names = table.names[:place] + table.names[place + 1 :]
     starts = np.concatenate((table.starts[:place], table.starts[place + 1 :]))
-    shares = _shares(names, weights)
+    shares = np.array([weights[name] for name in names], np.float64) if _by_weight(table) else None
     orphans = np.flatnonzero(table.owners == place)
     owners, best = table.owners - (table.owners > place), table.scores.copy()
     turns = math.ceil(len(orphans) * len(names) / _AT_ONCE) or 1
@@ -247,4 +272,15 @@ def _without(table: Table, node: str) -> Table:
         scores = _scores(_SEEDS[some, None], starts, shares, z[: len(some)], spare[: len(some)])
         heirs = scores.argmax(axis=1)
         owners[some], best[some] = heirs, scores[np.arange(len(some)), heirs]
-    return _table(names, weights, starts, owners, best)
+    left = _table(names, weights, starts, owners, best)
+    return _rescored(left, None) if shares is not None and not _weighted(weights) else left
+
+
+def _rescored(table: Table, share: Array | None) -> Table:
+    """The same owners with the scores that they have under one weight for all: who wins is the same.
+
+    NB: of two whole scores that are one as floats this keeps the higher, `_built` the first by name. With
+    10 000 nodes that happens to one of 65 536 slots, once in ten million times.
+    """
+    scores = _scores(_SEEDS, table.starts[table.owners], share)
+    return _table(table.names, table.weights, table.starts, table.owners, scores)

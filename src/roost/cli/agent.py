@@ -1,26 +1,32 @@
 """`roost agent`: registers, beats and removes for a program in any language.
 
-The agent starts the program, passes signals and the exit code on, and says what became of it: a clean
-exit is `terminated`, a crash is left to be found as `no-response`. With a health check the program is
-ready when the check first passes, and beats stop while it fails.
+    program runs ─► registered when a gateway answers and the server id is free ─► beats ─► it ended: removed
+
+Nothing that a gateway does ends the program or changes its exit code. A clean exit is `terminated`; a crash
+is told at once, and the server id is free for the next start. With a health check the program is ready when
+the check first passes, and beats stop while it fails.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from roost.api.discovery import HealthCheck, Instance
-from roost.core.errors import InvalidInput, StartFailed
-from roost.core.loops import Loops
+from roost.api.discovery import EndCause, HealthCheck, Instance, RegisterInput
+from roost.cli.leaving import LEAVE_S, Note, take_out
+from roost.cli.program import Action, Program
+from roost.core.errors import InvalidInput, OutcomeUnknown, RoostError
+from roost.core.ids import new_ulid
+from roost.core.loops import END
 from roost.discovery.probes import Prober
+from roost.discovery.rules import check_registration
 from roost.local import api_token, gateway_url
-from roost.sdk.client import Client
+from roost.sdk.client import LONGEST_DEFAULT_TTL_S, Client
 from roost.sdk.connect import connect
-from roost.sdk.heart import Registration
+from roost.sdk.heart import Directive, Registration
 from roost.settings import Settings
 
 log = logging.getLogger("roost.agent")
@@ -28,7 +34,7 @@ log = logging.getLogger("roost.agent")
 CHECK_INTERVAL_S = 2.0
 FAILURES_TO_HANG = 3
 """Failed checks one after the other, after which a program that was ready does not beat any more."""
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+RETRY_S = 0.5
 
 
 def parse_ports(texts: Sequence[str]) -> dict[str, int]:
@@ -57,64 +63,102 @@ def parse_health(text: str, ports: dict[str, int]) -> HealthCheck | None:
     return HealthCheck(kind, name, slash + path or "/")  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the program is told when others decide about it."""
+
+    on_drain: Action = None
+    on_removed: Action = None
+    """Also when a later life of the same id took over."""
+
+    def action(self, directive: Directive) -> Action:
+        return self.on_drain if directive == "drain" else self.on_removed
+
+
 async def run_agent(
-    settings: Settings, command: list[str], fields: dict[str, Any], ttl_seconds: float
+    settings: Settings, command: list[str], fields: dict[str, Any], ttl_seconds: float, orders: Orders
 ) -> int:
     """Run the program to its end; returns the exit code to pass on."""
+    # What no gateway would take is refused before anything runs.
+    check_registration(RegisterInput(**{"ttl_seconds": ttl_seconds or LONGEST_DEFAULT_TTL_S, **fields}))
     where, token = gateway_url(settings), api_token(settings)
-    async with connect(
-        where, token=token, ttl_seconds=ttl_seconds, cache_folder=settings.data / "cache"
-    ) as roost:
-        process = await _spawn(command)
-        _pass_signals_on(process)
-        checked = fields.get("health") is not None
-        registered = await _register(
-            roost, process, {**fields, "status": "initializing" if checked else "ready"}
-        )
-        registration = roost.start_auto_heartbeat(registered)
-        checker = asyncio.create_task(_keep_checked(registration)) if checked else None
-        code = await process.wait()
-        if checker is not None:
-            checker.cancel()
-        await roost.stop_auto_heartbeat()
-        if code == 0 or -code in (signal.SIGTERM, signal.SIGINT):
-            await roost.remove(registered)
-        else:
-            log.error("the program crashed; its lease is left to end", extra={"code": code})
+    roost = connect(where, token=token, ttl_seconds=ttl_seconds, cache_folder=settings.data / "cache")
+    note = Note.of(settings, fields["type"], fields["server_id"])
+    program = await Program.start(command)
+    return await Agent(roost, program, fields, orders, note).run()
+
+
+class Agent:
+    """One program and its registration."""
+
+    def __init__(
+        self, roost: Client, program: Program, fields: dict[str, Any], orders: Orders, note: Note
+    ) -> None:
+        self._roost = roost
+        self._program = program
+        self._checked = fields.get("health") is not None
+        self._instance_id = new_ulid()
+        """Made here, so that it can be taken back also where the answer to a registration was lost."""
+        status = "initializing" if self._checked else "ready"
+        self._fields = {**fields, "status": status, "instance_id": self._instance_id}
+        self._orders = orders
+        self._note = note
+        self._registration: Registration | None = None
+        self._may_be_known = False
+        self._refusal = ""
+
+    async def run(self) -> int:
+        staying = asyncio.create_task(self._stay_registered())
+        code = await self._program.wait()
+        staying.cancel()
+        await asyncio.gather(staying, return_exceptions=True)
+        try:
+            async with asyncio.timeout(LEAVE_S):
+                await self._leave("crashed" if self._program.crashed else "terminated")
+        except Exception as error:  # whatever it is, the exit code belongs to the program
+            reason = str(error) or type(error).__name__
+            log.error("its end was not told; the lease will tell it", extra={"reason": reason})
+        await self._roost.close()
         return code if code >= 0 else 128 - code
 
+    # -- while it runs
 
-async def _spawn(command: list[str]) -> asyncio.subprocess.Process:
-    try:
-        # Its own process group: a Ctrl-C in the terminal reaches it once, through us.
-        return await asyncio.create_subprocess_exec(*command, process_group=0)
-    except OSError as error:
-        raise StartFailed(f"cannot start {command[0]}: {error.strerror}") from None
+    async def _stay_registered(self) -> None:
+        await self._roost.loops.keep_running("registration", self._register, pause_s=RETRY_S)
+        self._registration = self._roost.start_auto_heartbeat(self._instance_id, self._pass_on)
+        if self._checked:
+            check = ProgramCheck(self._registration, Prober(allow_local=True))
+            await self._roost.loops.keep_running("health check", check.step, pause_s=CHECK_INTERVAL_S)
 
+    async def _register(self) -> object:
+        """One attempt. A gateway that is away and a server id that a former life holds are waited for."""
+        self._may_be_known = True
+        self._note.write(self._instance_id)
+        try:
+            await self._roost.register(**self._fields)
+        except RoostError as error:
+            self._may_be_known = isinstance(error, OutcomeUnknown)
+            if error.code != self._refusal:
+                log.warning("not registered yet; the program runs on", extra={"reason": error.message})
+            self._refusal = error.code
+            return None
+        log.info("registered", extra={"instanceId": self._instance_id})
+        return END
 
-def _pass_signals_on(process: asyncio.subprocess.Process) -> None:
-    loop = asyncio.get_running_loop()
-    for number in PASSED_ON:
-        loop.add_signal_handler(number, _send, process, number)
+    def _pass_on(self, directive: Directive) -> None:
+        action = self._orders.action(directive)
+        log.warning("the program is told" if action else "nobody is told", extra={"directive": directive})
+        self._program.tell(action, self._instance_id)
 
+    # -- when it has ended
 
-def _send(process: asyncio.subprocess.Process, number: int) -> None:
-    if process.returncode is None:
-        process.send_signal(number)
-
-
-async def _register(roost: Client, process: asyncio.subprocess.Process, fields: dict[str, Any]) -> str:
-    try:
-        return (await roost.register(**fields)).instance_id
-    except BaseException:
-        process.terminate()
-        await process.wait()
-        raise
-
-
-async def _keep_checked(registration: Registration) -> None:
-    check = ProgramCheck(registration, Prober(allow_local=True))
-    await Loops().keep_running("health check", check.step, pause_s=CHECK_INTERVAL_S)
+    async def _leave(self, cause: EndCause) -> None:
+        await self._roost.stop_auto_heartbeat()
+        if self._may_be_known and (self._registration is None or self._registration.ended is None):
+            if cause == "crashed":
+                log.error("the program crashed", extra={"instanceId": self._instance_id})
+            await take_out(self._roost, self._instance_id, cause)
+        self._note.forget()
 
 
 class ProgramCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import msgspec
 from roost.api.errors import ErrorReply, error_of
 from roost.core.errors import RoostError, StartFailed
 from roost.local import api_token, gateway_url
+from roost.sdk.http.gateways import gateway_urls
 from roost.settings import Settings
 
 TIMEOUT_S = 10.0
@@ -23,10 +25,28 @@ Query = Sequence[tuple[str, str]]
 def ask(
     settings: Settings, method: str, path: str, reply: type[Reply], *, query: Query = (), body: Any = None
 ) -> Reply:
-    """One request to the gateway, its reply as a message."""
+    """One request to the gateway, its reply as a message; of several the first that answers is asked."""
+    *others, last = _urls(settings)
+    for url in others:
+        with contextlib.suppress(_NotReached):
+            return _ask(settings, url, method, path, reply, query, body)
+    return _ask(settings, last, method, path, reply, query, body)
+
+
+class _NotReached(StartFailed):
+    """No gateway answers there, and asking another is harmless."""
+
+
+def _urls(settings: Settings) -> tuple[str, ...]:
     url = gateway_url(settings)
     if not url.startswith(("http://", "https://")):
         raise StartFailed(f"the gateway URL {url} must begin with http:// or https://", hint="correct --url")
+    return gateway_urls(url)
+
+
+def _ask(
+    settings: Settings, url: str, method: str, path: str, reply: type[Reply], query: Query, body: Any
+) -> Reply:
     target = f"{url}{path}?{urlencode(query)}" if query else url + path
     data = msgspec.json.encode(body) if body is not None else None
     request = urllib.request.Request(target, method=method, data=data)  # noqa: S310 — the scheme was checked
@@ -42,7 +62,9 @@ def ask(
         raise StartFailed(f"{url} answers, but not as Roost does", hint="correct --url") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise StartFailed(
+        may_go_on = method == "GET" or isinstance(error, urllib.error.URLError)  # it never got there
+        failure = _NotReached if may_go_on else StartFailed
+        raise failure(
             f"no gateway answers at {url}: {getattr(reason, 'strerror', None) or reason}",
             hint="start one with `roost up`, or name another with --url or ROOST_URL",
         ) from None

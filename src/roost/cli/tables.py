@@ -85,6 +85,13 @@ def console() -> Console:
     return Console(highlight=False, width=shutil.get_terminal_size((NO_LIMIT, 24)).columns)
 
 
+def takes_users(status: str, accepting: bool) -> str:
+    """Yes or no; a suspect that takes users does so because more than half of its service is suspect."""
+    if accepting and status == "suspect":
+        return "yes (panic)"
+    return "yes" if accepting else "no"
+
+
 def age(iso: str) -> str:
     passed = (datetime.now(UTC) - datetime.fromisoformat(iso)).total_seconds()
     return f"{max(0.0, passed):.0f} s ago"

@@ -15,6 +15,7 @@
     │   ├── Gone                it was there and does not come back by itself
     │   ├── MethodNotAllowed
     │   ├── BodyTooLarge
+    │   ├── RequestTimeout      send it faster
     │   ├── UpgradeRequired
     │   ├── QueueRefused        what a waiting room says
     │   │   ├── UnknownWorld        there is no such world
@@ -178,6 +179,13 @@ class BodyTooLarge(Mistake):
     """The request body is too large."""
 
     code = "BODY_TOO_LARGE"
+
+
+class RequestTimeout(Mistake):
+    """The request did not arrive whole in time."""
+
+    code = "REQUEST_TIMEOUT"
+    hint = "send the whole body at once"
 
 
 class UpgradeRequired(Mistake):

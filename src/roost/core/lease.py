@@ -23,8 +23,9 @@ MIN_TTL_MS = 3 * MAX_STEP_MS // 2
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """What a holder knows of its lease. `epoch` is the fencing token that goes with every write."""
+    """What a holder knows of its lease. `holder` and `epoch` go with every write: the fence."""
 
+    holder: str
     epoch: int
     asked_at: float
     """Monotonic seconds just before the request that granted or renewed it."""

@@ -3,8 +3,9 @@
     loops = Loops()                                            # one for each process
     asyncio.create_task(loops.keep_running("sweep", reaper.step, pause_s=1.0))
 
-A turn that raises is counted, logged and tried again after a backoff, whatever it raised. A step that itself
-lasts (it follows a feed until there is a gap) says `good()` whenever it got somewhere.
+A turn that raises is counted, logged and tried again after a backoff, whatever it raised: also a cancellation
+that was meant for something it waited for, and not for the loop. A step that itself lasts (it follows a feed
+until there is a gap) says `good()` whenever it got somewhere; what it follows says `up_to_date()` for it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from roost.core.backoff import Backoff, jittered
@@ -28,7 +30,36 @@ JITTER = 0.1
 FAILING_S = 10.0
 """An essential loop that has not had a good turn for so long, and fails, makes its process not ready."""
 
+STALE_S = 20.0
+"""So does one that follows something and has not known for so long that it is up to date."""
+
 Step = Callable[[], Awaitable[Any]]
+
+
+class Run:
+    """One run of a loop: loops of the same name share a `Loop`, each has its own run."""
+
+    __slots__ = ("clock", "outer", "task", "up_to_date_at")
+
+    def __init__(self, clock: Clock, outer: Run | None) -> None:
+        self.clock = clock
+        self.task = asyncio.current_task()
+        self.outer = outer if outer is not None and outer.task is self.task else None
+        """The run inside whose turn this one goes on."""
+        self.up_to_date_at: float | None = None
+        """Monotonic seconds when it last knew that it was; None of one that follows nothing."""
+
+
+_running: ContextVar[Run | None] = ContextVar("roost_loop", default=None)
+
+
+def up_to_date() -> None:
+    """Said by what a loop follows: its reader has all that there is. Outside a loop nobody hears it."""
+    run = _running.get()
+    if run is not None and run.task is not asyncio.current_task():
+        return  # a task that a turn began: it speaks for itself
+    while run is not None:
+        run.up_to_date_at, run = run.clock.monotonic(), run.outer
 
 
 class Loop:
@@ -46,6 +77,7 @@ class Loop:
         """Why the last turn failed; empty while it does well."""
         self._clock = clock
         self._backoff = Backoff(cap_s=BACKOFF_CAP_S)
+        self._runs: set[Run] = set()
 
     def good(self) -> None:
         """A turn, or a part of a long one, ended well."""
@@ -55,13 +87,24 @@ class Loop:
             self.failing_since, self.reason = None, ""
             self._backoff.reset()
 
+    @property
+    def up_to_date_at(self) -> float | None:
+        """Monotonic seconds when every run of it knew that it was up to date; None if it follows nothing."""
+        return min((run.up_to_date_at for run in self._runs if run.up_to_date_at is not None), default=None)
+
     async def keep_running(self, step: Step, pause_s: float | Callable[[], float] = 0.0) -> None:
         """Take turn after turn, with a jittered pause between them, until `END` or a cancellation."""
+        run = Run(self._clock, _running.get())
+        self._runs.add(run)
+        _running.set(run)
         try:
             while await self._turn(step):
                 await self._pause(pause_s() if callable(pause_s) else pause_s)
-        finally:  # what nobody runs any more does not fail: no request depends on it
-            self.failing_since, self.reason = None, ""
+        finally:
+            _running.set(run.outer)
+            self._runs.discard(run)
+            if not self._runs:  # what nobody runs any more does not fail: no request depends on it
+                self.failing_since, self.reason = None, ""
 
     async def _turn(self, step: Step) -> bool:
         """One good turn, however many it takes; False: that was the last one."""
@@ -69,6 +112,11 @@ class Loop:
             try:
                 if await step() is END:
                     return False
+            except asyncio.CancelledError as error:
+                if _is_cancelled():
+                    raise
+                self._note(RuntimeError(f"what it waited for was cancelled {error}".rstrip()))
+                await self._clock.sleep(self._backoff.next())
             except Exception as error:  # whatever it was: a loop that dies of it would be missed by nobody
                 self._note(error)
                 await self._clock.sleep(self._backoff.next())
@@ -98,6 +146,12 @@ class Loop:
         self.reason = reason
 
 
+def _is_cancelled() -> bool:
+    """Whether somebody ends the task itself."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 class Loops:
     """The loops of one process by name; loops of the same name share their counts."""
 
@@ -110,6 +164,10 @@ class Loops:
             self._loops[name] = Loop(name, essential, self._clock)
         return self._loops[name]
 
+    def forget(self, name: str) -> None:
+        """Nobody runs it any more, and nobody will under this name for a while."""
+        self._loops.pop(name, None)
+
     def all(self) -> list[Loop]:
         return list(self._loops.values())
 
@@ -119,10 +177,26 @@ class Loops:
         """`Loop.keep_running` for a step that needs to know nothing of its loop."""
         await self.loop(name, essential=essential).keep_running(step, pause_s)
 
-    def fault(self) -> str:
-        """Why requests should go elsewhere: an essential loop that fails; empty if none does."""
+    def fault(self, answering_since: float = float("-inf")) -> str:
+        """Why requests should go elsewhere: an essential loop that fails or is stale; empty if there is none.
+
+        `answering_since`: monotonic seconds since which the store answers. Only the time after it counts: an
+        outage of the store befalls every process, and there is no elsewhere.
+        """
         now = self._clock.monotonic()
         for loop in self._loops.values():
-            if loop.essential and loop.failing_since is not None and now - loop.failing_since > FAILING_S:
-                return f"{loop.name} has failed for {now - loop.failing_since:.0f} s: {loop.reason}"
+            if loop.essential and (fault := _fault_of(loop, now, answering_since)):
+                return fault
         return ""
+
+
+def _fault_of(loop: Loop, now: float, answering_since: float) -> str:
+    if loop.failing_since is not None:
+        failing_s = now - max(loop.failing_since, answering_since)
+        if failing_s > FAILING_S:
+            return f"{loop.name} has failed for {failing_s:.0f} s: {loop.reason}"
+    if (at := loop.up_to_date_at) is not None:
+        stale_s = now - max(at, answering_since)
+        if stale_s > STALE_S:
+            return f"{loop.name} has not been up to date for {stale_s:.0f} s"
+    return ""

@@ -1,10 +1,14 @@
-"""Addresses: which networks are meant, what counts as one source, what only this machine can reach."""
+"""Addresses: which networks are meant, what counts as one source, where players may be sent."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from roost.core.errors import InvalidInput
+
+MAX_URL = 255
+_PLAYERS_URL = re.compile(rf"(?=.{{1,{MAX_URL}}}$)(wss?|https?)://[^\x00-\x20\x7f/?#][^\x00-\x20\x7f]*")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -30,6 +34,16 @@ def network_of(address: str) -> str:
     if ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)
     return str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))
+
+
+def check_players_url(url: str) -> str:
+    """Return a URL at which players connect, or the empty one; nothing that a browser would run or open."""
+    if url and not _PLAYERS_URL.fullmatch(url):
+        raise InvalidInput(
+            f"url {url[:40]!r} is no address for players",
+            hint=f"ws://, wss://, http:// or https://, at most {MAX_URL} characters, no spaces; or empty",
+        )
+    return url
 
 
 def is_loopback(host: str) -> bool:

@@ -9,6 +9,7 @@ only: the store decides whether it is still good.
 
 from __future__ import annotations
 
+import hmac
 import time
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ class Receipt(msgspec.Struct, array_like=True, frozen=True):
     shown: int
     """The rank that they saw last; no later one is larger."""
     at: float = 0.0
-    """Unix seconds at which it was given: every answer has a new one."""
+    """Unix seconds at which the store last confirmed the place: an answer without it makes none younger."""
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):
@@ -54,6 +55,13 @@ class Ticket(msgspec.Struct, array_like=True, frozen=True):
     user: str
     tid: str
     seq: int
+
+
+class LifePass(msgspec.Struct, array_like=True, frozen=True):
+    """Whoever shows it registered this server, and was given this life."""
+
+    server_id: str
+    life: str
 
 
 Pass = TypeVar("Pass")
@@ -84,6 +92,9 @@ class Passes:
         self._entries = _Codec(Kind.ENTRY, EntryPass, queue_keys)
         self._receipts = _Codec(Kind.RECEIPT, Receipt, queue_keys)
         self._tickets = _Codec(Kind.TICKET, Ticket, ticket_keys)
+        self.ticket_digests = tuple(_digest(key) for key in ticket_keys)
+        """By which two processes see whether they sign alike; the keys cannot be found from them."""
+        self._lives = _Codec(Kind.LIFE, LifePass, queue_keys)
 
     def entry(self, signature: str, world: str, user: str, now: float) -> EntryPass:
         """What the login service signed for this user; `TokenRefused` if it did not."""
@@ -109,11 +120,23 @@ class Passes:
             raise TokenRefused("the ticket is for another world")
         return ticket
 
+    def check_life(self, token: str, server_id: str, life: str) -> None:
+        """`TokenRefused` unless a gateway gave this life to this server and signed it."""
+        if self._lives.verify(token) != LifePass(server_id, life):
+            raise TokenRefused("the proof is of another server or life")
+
+    def sign_life(self, server_id: str, life: str) -> str:
+        return self._lives.sign(LifePass(server_id, life))
+
     def sign_receipt(self, receipt: Receipt) -> str:
         return self._receipts.sign(receipt)
 
     def sign_ticket(self, ticket: Ticket) -> str:
         return self._tickets.sign(ticket)
+
+
+def _digest(key: MasterKey) -> str:
+    return hmac.digest(key.secret, b"which ticket key is it", "sha256").hex()[:16]
 
 
 def peek_user(token: str) -> str:

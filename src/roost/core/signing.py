@@ -38,6 +38,8 @@ class Kind(enum.Enum):
     """Proves a place in a waiting room."""
     ENTRY = b"E"
     """The login service vouches for a user who wants to enter."""
+    LIFE = b"L"
+    """A server was registered under this life."""
 
 
 @dataclass(frozen=True, slots=True)

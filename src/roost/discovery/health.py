@@ -2,11 +2,12 @@
 
 It listens to discovery (silence makes an instance suspect there, by lease time, so no clock of ours is
 involved) and asks every instance that declares a health check itself. A TCP connect alone never proves life:
-a stopped process accepts it. It refutes a refusal, no more. An instance whose record is gone is judged all
-the same: if it did not say goodbye it is unhealthy, once.
+a stopped process accepts it. It refutes what TCP probes found, no more. An instance whose record is gone is
+judged all the same: if it did not say goodbye it is unhealthy, once.
 
-Given a `ballot`, what it found by asking is only its vote: the majority of the live checkers decides, and
-everybody hears the decision from discovery. Without one its own finding counts.
+Given a `ballot`, it asks only those that are assigned to it, and what it finds is only its vote: the majority
+of those assigned decides, and everybody hears the decision from discovery. Without one it asks everybody, and
+its own finding counts.
 """
 
 from __future__ import annotations
@@ -14,67 +15,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from roost.api.discovery import Change, CheckedServer, Instance, Probe, Watcher
-from roost.core.backoff import jittered
-from roost.core.errors import StoreError
+from roost.core.errors import InvalidInput, StoreError
 from roost.core.loops import Loops
-from roost.discovery.judgement import FALL, RISE, Judgement
+from roost.discovery.judgement import FALL, RISE, Evidence
 from roost.discovery.probes import REFUSED, Prober
+from roost.discovery.rounds import INTERVAL_S, Checked, Rounds, name_of
+from roost.discovery.schedule import PROBES_PER_S
+from roost.discovery.turns import Marked, Turns
+from roost.discovery.voting import Ballot, Voting
 
 log = logging.getLogger("roost.discovery.health")
 
-INTERVAL_S = 5.0
-FAST_INTERVAL_S = 1.0
 VOTE_INTERVAL_S = 1.0
+RELISTEN_S = 1.0
 EJECTION_CAP = 0.5
-"""Share of the fleet that soft evidence (probes without an answer, reports) may make unhealthy."""
+"""Share of those it asks that soft evidence (probes without an answer, reports) may make unhealthy."""
 REPORTS_PER_CHECK = 5
 """Requests in a row with one outcome, as reported by callers, that count as one check."""
 MAX_REMEMBERED = 10_000
 """Dead servers whose return is told as a recovery."""
-
-
-class Marked(Protocol):
-    """A balancer that wants to know."""
-
-    def mark_server_healthy(self, server_id: str, healthy: bool = ..., /) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many checkers count, and how many of them find each instance unhealthy."""
-
-    live: int = 0
-    votes: Mapping[str, int] = field(default_factory=dict)
-
-
-class Ballot(Protocol):
-    """Where several checkers agree: discovery."""
-
-    async def vote(
-        self, checker: str, unhealthy: Sequence[tuple[str, str]], *, leave: bool = ...
-    ) -> Tally: ...
-
-
-@dataclass(slots=True)
-class _Checked:
-    instance: Instance
-    judgement: Judgement
-    """By what it answered us, and what callers reported."""
-    due: float
-    told_unhealthy: bool = False
-    refused: bool = False
-    """Whether its last failure was a refused connection; only that does a mere TCP connect refute."""
-    reports_row: int = 0
-    """Reports in a row of one kind: above 0 good ones, below 0 bad ones."""
-    probe: Probe | None = None
-    asked: asyncio.Task[None] | None = field(default=None, repr=False)
+REGISTER_AGAIN_S = 30.0
+"""A store that lost its memory: who lives has registered again by then, which takes a third of a lease."""
 
 
 class HealthChecker:
@@ -90,38 +55,46 @@ class HealthChecker:
         ballot: Ballot | None = None,
         balancer: Marked | None = None,
         interval_s: float = INTERVAL_S,
+        probes_per_s: float = PROBES_PER_S,
         fall: int = FALL,
         rise: int = RISE,
         clock: Callable[[], float] = time.monotonic,
         loops: Loops | None = None,
     ) -> None:
+        if ballot is not None and (type, group) != ("*", "*"):
+            raise InvalidInput("a checker with a ballot is assigned instances of every type and group")
         self._discovery = discovery
-        self._prober = prober
         self._service = (type, group)
-        self._ballot = ballot
-        self._interval_s = interval_s
         self._thresholds = (fall, rise)
         self._clock = clock
-        self._checked: dict[str, _Checked] = {}
+        self._checked: dict[str, Checked] = {}
         """By instance id."""
-        self._named: dict[str, dict[str, _Checked]] = {}
+        self._named: dict[str, dict[str, Checked]] = {}
         """By server id, which is unique within a type only."""
+        self._unhealthy: set[str] = set()
+        """Those assigned to us that are unhealthy, by discovery or by our own finding."""
+        self._told: set[str] = set()
+        """Those that were told to be unhealthy."""
+        self._missing: dict[str, float] = {}
+        """Id → when it counts as dead: the store lost its memory, and it has not registered again."""
         self._dead: dict[tuple[str, str], None] = {}
-        self._knows_all = False
+        self._revision = -1  # of the last change that was heard
         self._tasks: list[asyncio.Task[None]] = []
         self._loops = loops or Loops()
+        self.voting = Voting(ballot) if ballot is not None else None
+        self.rounds = Rounds(
+            prober, self.judge, self.voting, interval_s=interval_s, probes_per_s=probes_per_s, clock=clock
+        )
         self.turns = Turns(balancer)
-        self.checker_id = secrets.token_hex(6)
-        self.tally = Tally()
 
     def start(self) -> None:
         if not self._tasks:
             keep = self._loops.keep_running
             loops = [
-                keep("health watch", self._listen, pause_s=FAST_INTERVAL_S),
-                keep("health probe", self._ask_around, pause_s=FAST_INTERVAL_S / 4),
+                keep("health watch", self._listen, pause_s=RELISTEN_S),
+                keep("health probe", self._ask_around, pause_s=self.rounds.idle_s),
             ]
-            if self._ballot is not None:
+            if self.voting is not None:
                 loops.append(keep("health vote", self._vote, pause_s=VOTE_INTERVAL_S))
             self._tasks = [asyncio.create_task(loop) for loop in loops]
 
@@ -134,15 +107,14 @@ class HealthChecker:
             await self.stop()
 
     async def stop(self) -> None:
-        tasks = [*self._tasks, *(p.asked for p in self._checked.values() if p.asked is not None)]
-        self._tasks = []
+        tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if tasks and self._ballot is not None:
+        await asyncio.gather(*tasks, self.rounds.stop(), return_exceptions=True)
+        if tasks and self.voting is not None:
             with contextlib.suppress(StoreError, TimeoutError):  # else its silence says the same
                 async with asyncio.timeout(VOTE_INTERVAL_S):
-                    await self._ballot.vote(self.checker_id, (), leave=True)
+                    await self.voting.leave()
 
     def on_server_unhealthy(self, callback: Callable[[str], None]) -> None:
         """Call back with the server id when a server becomes unhealthy or dies, once each time."""
@@ -156,9 +128,8 @@ class HealthChecker:
         named = self._named.get(server_id, {})
         return bool(named) and all(map(self._is_healthy, named.values()))
 
-    @staticmethod
-    def _is_healthy(server: _Checked) -> bool:
-        return not server.told_unhealthy and server.instance.status != "initializing"
+    def _is_healthy(self, server: Checked) -> bool:
+        return server.id not in self._told and server.instance.status != "initializing"
 
     def report(self, server_id: str, ok: bool, latency_ms: float = 0.0) -> None:
         """What happened to a caller's own request; several in a row with one outcome count as a check."""
@@ -167,64 +138,77 @@ class HealthChecker:
             server.reports_row = max(row, 0) + 1 if ok else min(row, 0) - 1
             if abs(server.reports_row) >= REPORTS_PER_CHECK:
                 server.reports_row = 0
-                self._note(server, ok=ok)
+                if ok or not self._is_capped(server):
+                    server.evidence.reported(ok, self._clock())
+                    self._weigh(server)
 
-    def servers(self) -> list[CheckedServer]:
-        """Every server as this checker sees it, the unhealthy first."""
-        rows = [self._row(server) for server in self._checked.values()]
+    @property
+    def live(self) -> int:
+        """How many checkers count, as far as this one has heard."""
+        return len(self.voting.live) if self.voting is not None else 0
+
+    def servers(self, votes: Mapping[str, int] | None = None) -> list[CheckedServer]:
+        """Every server as this checker sees it, the unhealthy first; `votes` come from `Discovery.votes`."""
+        rows = [
+            server.as_row(self._is_healthy(server), (votes or {}).get(server.id, 0))
+            for server in self._checked.values()
+        ]
         return sorted(rows, key=lambda row: (row.healthy, row.type, row.server_id))
-
-    def _row(self, server: _Checked) -> CheckedServer:
-        instance = server.instance
-        return CheckedServer(
-            server_id=name_of(instance),
-            instance_id=instance.instance_id,
-            life=instance.life,
-            type=instance.type,
-            group=instance.group,
-            status=instance.status,
-            healthy=self._is_healthy(server),
-            accepting=instance.accepting,
-            last_heartbeat=instance.last_heartbeat,
-            votes=self.tally.votes.get(instance.instance_id, 0),
-            probe=server.probe,
-        )
 
     # -- what discovery says
 
     async def _listen(self) -> None:
+        loop = self._loops.loop("health watch")
         async for change in self._discovery.watch(*self._service):
             self.hear(change)
-            self._loops.loop("health watch").good()
+            loop.good()
 
     def hear(self, change: Change) -> None:
         """Take one change of discovery into account."""
+        self.turns.at = int(change.revision_at)
         if change.event == "snapshot":
-            listed = {instance.instance_id: instance for instance in change.instances or ()}
-            for instance_id in self._checked.keys() - listed.keys():
-                self._forget(instance_id, died=True)
-            for instance in listed.values():
-                self._see(instance)
-            self._knows_all = True
+            self._hear_all(change)
         elif change.event == "removed":
             self._forget(change.instance_id, died=change.status == "no-response", life=change.life)
         elif change.instance is not None:
             self._see(change.instance)
+        self._revision = change.revision
+
+    def _hear_all(self, change: Change) -> None:
+        """A snapshot: who is not in it is dead, unless the store has lost its memory."""
+        listed = {instance.instance_id: instance for instance in change.instances or ()}
+        missing = self._checked.keys() - listed.keys() - self._missing.keys()
+        if change.revision < self._revision or _knows_no_life_of(self._checked, listed):
+            self._missing |= dict.fromkeys(missing, self._clock() + REGISTER_AGAIN_S)
+            missing = set()
+        for instance_id in missing:
+            self._forget(instance_id, died=True)
+        for instance in listed.values():
+            self._see(instance)
+        if self.voting is not None:
+            self.voting.repeat()  # what broke the feed's continuity may have cost the store our votes too
 
     def _see(self, instance: Instance) -> None:
         server = self._checked.get(instance.instance_id)
         if server is None or server.instance.life != instance.life:
-            judgement = Judgement(*self._thresholds, healthy=not instance.unhealthy)
-            due = self._clock() + jittered(self._interval_s / 2, 0.9)
-            name = (instance.type, name_of(instance))
-            was_unhealthy = server.told_unhealthy if server is not None else name in self._dead
-            self._dead.pop(name, None)
-            # What others found may have been a refusal: then a connection refutes it.
-            server = _Checked(instance, judgement, due, was_unhealthy, refused=instance.unhealthy)
-            self._checked[instance.instance_id] = server
-            self._named.setdefault(name_of(instance), {})[instance.instance_id] = server
+            server = self._begin(instance, server)
         server.instance = instance
-        self._tell(server)
+        self._weigh(server)
+
+    def _begin(self, instance: Instance, former: Checked | None) -> Checked:
+        """Know a new life."""
+        instance_id, name = instance.instance_id, (instance.type, name_of(instance))
+        if name in self._dead:
+            del self._dead[name]
+            self._told.add(instance_id)
+        self._missing.pop(instance_id, None)
+        if former is not None:
+            self.rounds.release(former)
+        server = Checked(instance_id, instance, Evidence(self._thresholds, healthy=not instance.unhealthy))
+        self._checked[instance_id] = server
+        self._named.setdefault(name_of(instance), {})[instance_id] = server
+        self.rounds.assign(server)
+        return server
 
     def _forget(self, instance_id: str, *, died: bool, life: str = "") -> None:
         server = self._checked.get(instance_id)
@@ -235,29 +219,31 @@ class HealthChecker:
         del self._named[server_id][instance_id]
         if not self._named[server_id]:
             del self._named[server_id]
-        if server.asked is not None:
-            server.asked.cancel()
-        if died or server.told_unhealthy:
+        self._missing.pop(instance_id, None)
+        self.rounds.release(server)
+        self._unhealthy.discard(instance_id)
+        was_told = instance_id in self._told
+        self._told.discard(instance_id)
+        if died or was_told:
             self._dead[(server.instance.type, server_id)] = None
             if len(self._dead) > MAX_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
-        if died and not server.told_unhealthy:
-            self._turned(server_id, unhealthy=True)
+        if died and not was_told:
+            self._turned(server, True, "it died: its lease ended")
 
     # -- what the servers say
 
     async def _ask_around(self) -> None:
-        for server in list(self._checked.values()):
-            if server.due <= self._clock() and (server.asked is None or server.asked.done()):
-                server.asked = asyncio.create_task(self._ask(server))
+        for server in self.rounds.reassign():
+            self._weigh(server)
+        self.give_up_missing()
+        self.rounds.ask()
 
-    async def _ask(self, server: _Checked) -> None:
-        try:
-            self.judge(server.instance, await self._prober.probe(server.instance))
-        except Exception:  # nobody awaits this task; what cannot be probed is no evidence
-            log.exception("probe failed", extra={"serverId": name_of(server.instance)})
-        pause = FAST_INTERVAL_S if server.judgement.in_transition else self._interval_s
-        server.due = self._clock() + jittered(pause)
+    def give_up_missing(self) -> None:
+        """Count those as dead that have not registered again in time."""
+        now = self._clock()
+        for instance_id in [missing for missing, until in self._missing.items() if until <= now]:
+            self._forget(instance_id, died=True)
 
     def judge(self, instance: Instance, probe: Probe | None) -> None:
         """Take the outcome of one probe into account."""
@@ -265,78 +251,59 @@ class HealthChecker:
         if probe is None or server is None or server.instance.life != instance.life:
             return
         server.probe = probe
-        if not probe.ok:
-            self._note(server, ok=False, refused=probe.error == REFUSED)
-        elif server.refused or (instance.health is not None and instance.health.kind != "tcp"):
-            self._note(server, ok=True)
-
-    def _note(self, server: _Checked, *, ok: bool, refused: bool = False) -> None:
-        if not ok and not refused and server.judgement.healthy and self._is_capped(server):
+        is_soft = not probe.ok and probe.error != REFUSED
+        if not probe.asked or (is_soft and self._is_capped(server)):
             return
-        if not ok:
-            server.refused = refused
-        server.judgement.note(ok, self._clock())
-        self._tell(server)
+        proves_life = instance.health is not None and instance.health.kind != "tcp"
+        server.evidence.probed(probe.ok, self._clock(), proves_life=proves_life)
+        self._weigh(server)
 
-    def _is_capped(self, server: _Checked) -> bool:
+    def _is_capped(self, server: Checked) -> bool:
         """Whether so many others are unhealthy that the fault is more likely ours than theirs."""
-        others = (p for p in self._checked.values() if p is not server)
-        unhealthy = sum(p.told_unhealthy or not p.judgement.healthy for p in others)
-        return len(self._checked) > 1 and unhealthy >= EJECTION_CAP * len(self._checked)
+        others = len(self._unhealthy) - (server.id in self._unhealthy)
+        return (
+            server.evidence.healthy
+            and len(self.rounds.assigned) > 1
+            and others >= EJECTION_CAP * len(self.rounds.assigned)
+        )
+
+    def _weigh(self, server: Checked) -> None:
+        """After anything about the server changed: what follows of it for the vote, and who is told."""
+        unhealthy = server.instance.status == "suspect"
+        if self.voting is None:
+            unhealthy = unhealthy or not server.evidence.healthy
+        else:
+            finding = server.finding() if server.id in self.rounds.assigned else "none"
+            self.voting.say(server.id, server.instance.life, finding)
+        counts = (unhealthy or not server.evidence.healthy) and server.id in self.rounds.assigned
+        (self._unhealthy.add if counts else self._unhealthy.discard)(server.id)
+        if unhealthy != (server.id in self._told):
+            (self._told.add if unhealthy else self._told.discard)(server.id)
+            self._turned(server, unhealthy, _reason(server) if unhealthy else "")
 
     # -- what the checkers decide
 
     async def _vote(self) -> None:
-        if self._ballot is not None and self._knows_all:  # before that, silence would acquit everybody
-            self.tally = await self._ballot.vote(self.checker_id, self.ballots())
-
-    def ballots(self) -> list[tuple[str, str]]:
-        """(id, life) of everybody this checker finds unhealthy."""
-        return [
-            (server.instance.instance_id, server.instance.life)
-            for server in self._checked.values()
-            if not server.judgement.healthy
-        ]
+        if self._revision >= 0 and self.voting is not None and await self.voting.send():
+            self.rounds.review(self._checked.values())
 
     # -- what is told
 
-    def _tell(self, server: _Checked) -> None:
-        """Call back if the server's state is another than was told last."""
-        unhealthy = server.instance.status == "suspect"
-        if self._ballot is None:
-            unhealthy = unhealthy or not server.judgement.healthy
-        if unhealthy != server.told_unhealthy:
-            server.told_unhealthy = unhealthy
-            self._turned(name_of(server.instance), unhealthy)
-
-    def _turned(self, server_id: str, unhealthy: bool) -> None:
-        told = sum(server.told_unhealthy for server in self._checked.values())
-        self.turns.tell(server_id, unhealthy, panics=told > EJECTION_CAP * len(self._checked))
+    def _turned(self, server: Checked, unhealthy: bool, reason: str) -> None:
+        panics = len(self._told) > EJECTION_CAP * len(self._checked)
+        self.turns.tell(server.instance, unhealthy, reason, panics=panics)
 
 
-class Turns:
-    """Who hears of it when a server becomes unhealthy or recovers."""
-
-    def __init__(self, balancer: Marked | None = None) -> None:
-        self.unhealthy: list[Callable[[str], None]] = []
-        self.recovered: list[Callable[[str], None]] = []
-        self.fell = 0
-        self.rose = 0
-        self._balancer = balancer
-
-    def tell(self, server_id: str, unhealthy: bool, *, panics: bool) -> None:
-        """`panics`: more than half are unhealthy; then the fault is likely ours, and they stay routable."""
-        log.warning("server unhealthy" if unhealthy else "server recovered", extra={"serverId": server_id})
-        self.fell += unhealthy
-        self.rose += not unhealthy
-        if self._balancer is not None and not (unhealthy and panics):
-            self._balancer.mark_server_healthy(server_id, not unhealthy)
-        for callback in self.unhealthy if unhealthy else self.recovered:
-            try:
-                callback(server_id)
-            except Exception:  # one subscriber's fault must not keep the others from hearing
-                log.exception("a health callback failed")
+def _reason(server: Checked) -> str:
+    if not server.instance.unhealthy and server.evidence.healthy:
+        return "no heartbeat, or its main loop hangs"
+    error = server.probe.error if server.probe is not None and not server.probe.ok else ""
+    return f"its health check fails: {error}" if error else "its health check fails"
 
 
-def name_of(instance: Instance) -> str:
-    return instance.server_id or instance.instance_id
+def _knows_no_life_of(known: Mapping[str, Checked], listed: Mapping[str, Instance]) -> bool:
+    """Whether of several nobody is left as we knew it: so many do not die at once between two looks."""
+    return len(known) > 1 and not any(
+        (now := listed.get(instance_id)) is not None and now.life == server.instance.life
+        for instance_id, server in known.items()
+    )

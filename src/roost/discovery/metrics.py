@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from roost.discovery.health import HealthChecker
 from roost.discovery.reaper import Reaper
+from roost.discovery.service import Discovery
+from roost.discovery.unreadable import Kind
 
 
 class DiscoveryMetrics:
-    def __init__(self, reaper: Reaper, checker: HealthChecker) -> None:
+    def __init__(self, discovery: Discovery, reaper: Reaper, checker: HealthChecker) -> None:
+        self._unreadable = discovery.unreadable
         self._reaper = reaper
         self._checker = checker
 
@@ -26,5 +30,14 @@ class DiscoveryMetrics:
         turns.add_metric(["unhealthy"], self._checker.turns.fell)
         turns.add_metric(["healthy"], self._checker.turns.rose)
         checkers = GaugeMetricFamily("roost_health_checkers", "Health checkers that count")
-        checkers.add_metric([], self._checker.tally.live)
-        yield from (deaths, held, turns, checkers)
+        checkers.add_metric([], self._checker.live)
+        checked = GaugeMetricFamily("roost_health_assigned", "Instances that this process judges")
+        checked.add_metric([], len(self._checker.rounds.assigned))
+        lag = GaugeMetricFamily("roost_health_probe_lag_seconds", "How late the next probe is")
+        lag.add_metric([], self._checker.rounds.lag_s)
+        unreadable = CounterMetricFamily(
+            "roost_discovery_unreadable", "Reads that left out what nobody can read", labels=["what"]
+        )
+        for kind in get_args(Kind):
+            unreadable.add_metric([kind], self._unreadable.counts[kind])
+        yield from (deaths, held, turns, checkers, checked, lag, unreadable)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.api.discovery import Change, Instance, LifeEvent, Override, Record, RegisterInput, Status
+from roost.api.discovery import (
+    Instance,
+    LifeEvent,
+    Override,
+    Record,
+    RegisterInput,
+    SelfStatus,
+    Status,
+)
 from roost.core.events import Entry
 from roost.discovery import rules
 from roost.discovery.scripts import Found, Snapshot
+from roost.discovery.unreadable import Unreadable
 
-log = logging.getLogger("roost.discovery")
+UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, RecursionError)
+"""What reading something damaged may raise."""
+MAX_TIME_DIGITS = 17
+"""Of a time in µs: enough for a thousand years."""
+UNREADABLE_ORDER = Override(out_of_service=True)
+"""In place of an override that cannot be read: whatever was ordered, it was not to send it more users."""
 
 
 class KeptBeat(msgspec.Struct, array_like=True):
@@ -23,7 +37,7 @@ class KeptBeat(msgspec.Struct, array_like=True):
     """No beat for half the lease, or a main loop that hangs."""
     unhealthy: bool
     """So the majority of the checkers voted."""
-    status: Literal["initializing", "ready", "draining"]
+    status: SelfStatus
     """What the instance says of itself."""
     load: int
     told_load: int
@@ -41,89 +55,97 @@ encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
 beat_of = msgspec.json.Decoder(KeptBeat).decode
 _override = msgspec.json.Decoder(Override).decode
+_values = attrgetter(*Record.__struct_fields__)
 
 
-def instances_of(found: Snapshot) -> list[Instance]:
-    """A snapshot as instances, sorted by id; suspicion is overlooked where more than half are suspect."""
-    beats = dict(zip(found.beats[::2], found.beats[1::2], strict=True))
-    overrides = dict(zip(found.overrides[::2], map(_override, found.overrides[1::2]), strict=True))
-    joined = [
-        row
-        for key, raw in zip(found.records[::2], found.records[1::2], strict=True)
-        if key in beats and (row := _row(key, raw, beats[key])) is not None
-    ]
-    panics = _panics((record, beat) for _, record, beat in joined)
-    instances = []
-    for instance_id, record, beat in joined:
-        name = rules.name_of(record.type, record.server_id) or instance_id
-        override = overrides.get(name.encode()) if overrides else None
-        instances.append(
-            _instance(instance_id, record, beat, override, (record.type, record.group) in panics)
+class Row(NamedTuple):
+    """All that is kept of one instance. Others see it as `seen` says, and in no other way."""
+
+    instance_id: str
+    record: Record
+    beat: KeptBeat
+    override: Override | None
+
+    @property
+    def service(self) -> str:
+        return rules.service_of(self.record.type, self.record.group)
+
+    def willing(self, panic: bool) -> bool:
+        override = self.override
+        ordered = override.weight if override is not None else None
+        weight = self.record.weight if ordered is None else ordered
+        return rules.is_willing(self.beat.status, self.beat.suspect, weight, override, panic)
+
+    def seen(self, panic: bool) -> Instance:
+        """The instance as others see it while its service is in panic or not."""
+        record, beat, override = self.record, self.beat, self.override
+        if override is not None and override.weight is not None:
+            record.weight = override.weight
+        willing = self.willing(panic)
+        return Instance(
+            *_values(record),
+            instance_id=self.instance_id,
+            life=str(beat.life),
+            status="suspect" if beat.suspect else beat.status,
+            unhealthy=beat.unhealthy,
+            accepting=willing and not rules.is_full(beat.load, record.capacity),
+            willing=willing,
+            last_heartbeat=rules.iso(beat.beat_ms),
+            load=beat.load,
+            performance=beat.performance,
+            override=override,
         )
-    instances.sort(key=lambda instance: instance.instance_id)
-    return instances
 
 
-def _row(key: bytes, raw: bytes, beat: bytes) -> tuple[str, Record, KeptBeat] | None:
-    """One instance; None, and a line in the log, for one that nobody can read: its neighbours are shown."""
+def rows_of(found: Snapshot, unreadable: Unreadable) -> list[Row]:
+    """The rows of a snapshot, sorted by instance id, without those that cannot be read."""
+    beats = dict(zip(found.beats[::2], found.beats[1::2], strict=True))
+    orders = zip(found.overrides[::2], found.overrides[1::2], strict=True)
+    overrides = {name: override_of(repr(name), raw, unreadable) for name, raw in orders}
+    rows = []
+    for key, raw in zip(found.records[::2], found.records[1::2], strict=True):
+        try:
+            if key in beats:
+                rows.append(_row(key.decode(), raw, beats[key], overrides))
+        except UNREADABLE as error:
+            unreadable.note("record", repr(key), error)
+    rows.sort(key=lambda row: row.instance_id)
+    return rows
+
+
+def _row(key: str, raw: bytes, beat: bytes, overrides: Mapping[bytes, Override | None]) -> Row:
+    record = _record(raw)
+    name = rules.name_of(record.type, record.server_id) or key
+    return Row(key, record, beat_of(beat), overrides.get(name.encode()) if overrides else None)
+
+
+def override_of(name: str, raw: bytes | str, unreadable: Unreadable) -> Override | None:
+    """The override that is kept under a name; None where nothing is."""
     try:
-        return key.decode(), _record(raw), beat_of(beat)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        log.error("unreadable record left out", extra={"instanceId": repr(key), "reason": str(error)})
-        return None
+        return _override(raw) if raw else None
+    except UNREADABLE as error:
+        unreadable.note("override", name, error)
+        return UNREADABLE_ORDER
 
 
-def instance_of(instance_id: str, found: Found) -> Instance:
-    override = _override(found.override) if found.override else None
-    return _instance(instance_id, _record(found.record), beat_of(found.beat), override)
+def instances_of(found: Snapshot, unreadable: Unreadable | None = None) -> list[Instance]:
+    """A snapshot as instances, sorted by id."""
+    return [row.seen(row.service in found.panics) for row in rows_of(found, unreadable or Unreadable())]
 
 
-def _panics(pairs: Iterable[tuple[Record, KeptBeat]]) -> set[tuple[str, str]]:
-    counts: dict[tuple[str, str], list[int]] = {}
-    for record, beat in pairs:
-        count = counts.setdefault((record.type, record.group), [0, 0])
-        count[0] += beat.suspect
-        count[1] += 1
-    return {service for service, (suspects, total) in counts.items() if rules.in_panic(suspects, total)}
+def instance_of(instance_id: str, found: Found, unreadable: Unreadable | None = None) -> Instance:
+    """One instance; raises one of `UNREADABLE`."""
+    override = override_of(instance_id, found.override, unreadable or Unreadable())
+    return Row(instance_id, _record(found.record), beat_of(found.beat), override).seen(bool(found.panic))
 
 
-def _instance(
-    instance_id: str, record: Record, beat: KeptBeat, override: Override | None, panic: bool = False
-) -> Instance:
-    status: Status = "suspect" if beat.suspect else beat.status
-    if override is not None and override.weight is not None:
-        record.weight = override.weight
-    return Instance(
-        **msgspec.structs.asdict(record),
-        instance_id=instance_id,
-        life=str(beat.life),
-        status=status,
-        unhealthy=beat.unhealthy,
-        accepting=rules.may_take_users(status, beat.load, record.capacity, override, panic),
-        last_heartbeat=rules.iso(beat.beat_ms),
-        load=beat.load,
-        performance=beat.performance,
-        override=override,
-    )
-
-
-def change_of(entry: Entry) -> Change:
-    """A feed entry as a watcher sees it."""
+def row_of(entry: Entry, unreadable: Unreadable) -> Row | None:
+    """The instance that a feed entry carries; None for a removal. Raises one of `UNREADABLE`."""
     fields = entry.fields
-    instance = None
-    if fields["record"]:
-        override = _override(fields["override"]) if fields["override"] else None
-        instance = _instance(fields["id"], _record(fields["record"]), beat_of(fields["beat"]), override)
-    return Change(
-        event=fields["event"],  # type: ignore[arg-type]
-        revision=entry.rev,
-        revision_at=str(entry.at),
-        instance_id=fields["id"],
-        life=fields["life"],
-        server_id=fields["serverId"],
-        status=fields["status"],
-        instance=instance,
-    )
+    if not fields["record"]:
+        return None
+    override = override_of(fields["id"], fields["override"], unreadable)
+    return Row(fields["id"], _record(fields["record"]), beat_of(fields["beat"]), override)
 
 
 def record_of(given: RegisterInput) -> Record:
@@ -135,7 +157,10 @@ def ended_status(cause: str) -> Status:
 
 
 def history_of(lines: list[str]) -> list[LifeEvent]:
+    """Without the lines that cannot be read."""
     rows = (line.split("\t") for line in lines)
     return [
-        LifeEvent(rules.iso(int(at_us) / 1000), event, life, status) for at_us, event, life, status in rows
+        LifeEvent(rules.iso(int(row[0]) / 1000), *row[1:])
+        for row in rows
+        if len(row) == 4 and row[0].isdecimal() and len(row[0]) <= MAX_TIME_DIGITS
     ]

@@ -21,6 +21,10 @@ log = logging.getLogger("roost.discovery.reaper")
 
 SWEEP_INTERVAL_S = 1.0
 SWEEP_LIMIT = 500
+MAX_SWEEPS = 40
+"""Of one turn: 20 000 that fall silent at once are found in it, and other calls are served in between."""
+MAX_PROBES = 500
+"""Of suspects, under way at once; the others are asked in the next turns."""
 BUDGET_PERCENT = 15
 BUDGET_WINDOW_MS = 10_000
 """As long as beats are apart: in this time end the leases of a fleet that falls silent at once."""
@@ -63,13 +67,8 @@ class Reaper:
         self._repair_at = asyncio.get_running_loop().time() + jittered(REPAIR_INTERVAL_S, 0.3)
 
     async def step(self) -> Swept:
-        """One sweep, and the probes that are due."""
-        swept = await self._discovery.scripts.sweep(
-            limit=SWEEP_LIMIT,
-            budget_percent=BUDGET_PERCENT,
-            window_ms=BUDGET_WINDOW_MS,
-            max_step_ms=MAX_STEP_MS,
-        )
+        """Sweeps until nobody is due, and the probes that are due."""
+        swept = await self._sweep_all()
         self.ended += len(swept.ended)
         self.held += len(swept.held)
         for instance_id in swept.ended:
@@ -81,12 +80,29 @@ class Reaper:
         for instance_id in (*swept.suspected, *swept.held):
             self._suspects.setdefault(instance_id, now)
         for instance_id, due in list(self._suspects.items()):
-            if due <= now:
+            if due <= now and len(self._probes) < MAX_PROBES:
                 self._suspects[instance_id] = now + jittered(PROBE_INTERVAL_S)
                 task = asyncio.create_task(self._ask(instance_id))
                 self._probes.add(task)
                 task.add_done_callback(self._probes.discard)
         return swept
+
+    async def _sweep_all(self) -> Swept:
+        found = last = await self._sweep()
+        for _ in range(MAX_SWEEPS - 1):
+            if last.looked < SWEEP_LIMIT:
+                break
+            last = await self._sweep()
+            found = found + last
+        return found
+
+    async def _sweep(self) -> Swept:
+        return await self._discovery.scripts.sweep(
+            limit=SWEEP_LIMIT,
+            budget_percent=BUDGET_PERCENT,
+            window_ms=BUDGET_WINDOW_MS,
+            max_step_ms=MAX_STEP_MS,
+        )
 
     async def _ask(self, instance_id: str) -> None:
         """Probe a suspect; end it if its own host refuses the connection."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 
-from roost.api.discovery import Override, RegisterInput, Status
+from roost.api.discovery import Beat, Override, RegisterInput, SelfStatus, Status
 from roost.api.limits import (
     MAX_COUNT,
     MAX_LABELS,
@@ -42,8 +43,16 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
 }
 """From each state to the states it may turn into. An end is final: what comes back is a new life."""
 
-PANIC_SHARE = 0.5
-"""Above this share of suspects in a service the fault is likely ours: they stay routable."""
+
+Sent = TypeVar("Sent", RegisterInput, Beat)
+
+
+def as_sent(given: Sent) -> Sent:
+    """The message as it would have come over HTTP: what could not be sent is refused on every transport."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(given), type=type(given))
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(str(error)) from None
 
 
 def check_registration(given: RegisterInput) -> None:
@@ -129,17 +138,20 @@ def name_of(service_type: str, server_id: str) -> str:
     return f"{service_type}:{server_id}" if server_id else ""
 
 
-def may_take_users(status: Status, load: int, capacity: int, override: Override | None, panic: bool) -> bool:
-    """The one flag that balancers read. In a panic suspicion does not count."""
+def is_willing(
+    status: SelfStatus, suspect: bool, weight: int, override: Override | None, panic: bool
+) -> bool:
+    """Whether it takes new users, were there room. `status` is its own word.
+
+    In a panic of its service suspicion does not count: the fault is likely ours. Everything else still does.
+    """
     if override is not None and (override.drain or override.out_of_service):
         return False
-    if capacity and load >= capacity:
-        return False
-    return status == "ready" or (panic and status == "suspect")
+    return status == "ready" and weight > 0 and (panic or not suspect)
 
 
-def in_panic(suspects: int, total: int) -> bool:
-    return total > 1 and suspects > PANIC_SHARE * total
+def is_full(load: int, capacity: int) -> bool:
+    return bool(capacity) and load >= capacity
 
 
 def fits_labels(labels: Mapping[str, str], wanted: Sequence[str]) -> bool:
@@ -152,4 +164,11 @@ def fits_labels(labels: Mapping[str, str], wanted: Sequence[str]) -> bool:
 
 
 def iso(ms: float) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, rest = divmod(int(ms), 1000)
+    return f"{_second(second)}.{rest:03d}Z"
+
+
+@lru_cache(1024)
+def _second(seconds: int) -> str:
+    """Beats of one fleet share their seconds, and every one of them is shown in ISO 8601."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

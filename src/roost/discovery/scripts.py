@@ -47,11 +47,51 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Beaten:
+    answers: list[str]
+
+
+BeatAnswer = Ok | Drain | Unknown | Removed | Fenced
+
+
+def beat_answer(packed: str) -> BeatAnswer:
+    """One answer of `heartbeat`."""
+    word, _, rest = packed.partition("\t")
+    match word:
+        case "OK":
+            return Ok()
+        case "DRAIN":
+            return Drain()
+        case "UNKNOWN":
+            return Unknown()
+        case "REMOVED":
+            return Removed(rest)
+        case "FENCED":
+            return Fenced(int(rest))
+        case _:
+            raise ValueError(f"a beat was answered {packed[:40]!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     clock_ms: int
     ended: list[str]
     suspected: list[str]
     held: list[str]
+
+    @property
+    def looked(self) -> int:
+        """How many were due."""
+        return len(self.ended) + len(self.suspected) + len(self.held)
+
+    def __add__(self, later: Swept) -> Swept:
+        """What two sweeps found."""
+        return Swept(
+            later.clock_ms,
+            self.ended + later.ended,
+            self.suspected + later.suspected,
+            self.held + later.held,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +116,7 @@ class Snapshot:
     records: list[bytes]
     beats: list[bytes]
     overrides: list[bytes]
+    panics: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +124,7 @@ class Found:
     record: bytes
     beat: bytes
     override: bytes
+    panic: int
     history: list[str]
 
 
@@ -109,8 +151,8 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    live: int
-    votes: list[str]
+    live: list[str]
+    joined: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +172,7 @@ class DiscoveryScripts:
         self.register: ScopedScript[Registered | Taken | Removed | Fenced] = script(
             "register", Registered, Taken, Removed, Fenced
         )
-        self.heartbeat: ScopedScript[Ok | Drain | Unknown | Removed | Fenced] = script(
-            "heartbeat", Ok, Drain, Unknown, Removed, Fenced
-        )
+        self.heartbeat: ScopedScript[Beaten] = script("heartbeat", Beaten)
         self.remove: ScopedScript[Left | Unknown | Fenced] = script("remove", Left, Unknown, Fenced)
         self.sweep: ScopedScript[Swept] = script("sweep", Swept)
         self.end_silent: ScopedScript[Ended | Alive] = script("end_silent", Ended, Alive)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Literal
-
-import msgspec
 
 from roost.api.discovery import (
     Beat,
     BeatReply,
     Change,
+    EndCause,
+    Instance,
     InstanceDetail,
     InstanceList,
     Override,
@@ -21,23 +22,26 @@ from roost.api.discovery import (
     RegisterInput,
 )
 from roost.core.errors import FencedInstance, RemovedInstance, ServerIdTaken, UnknownInstance
-from roost.core.events import Entry, Gap, Mark
+from roost.core.events import Gap, Mark
 from roost.core.ids import check_id, check_name, check_service, new_ulid
 from roost.discovery import model, rules
 from roost.discovery import scripts as answers
-from roost.discovery.health import Tally
+from roost.discovery.assignment import assigned_checkers
+from roost.discovery.beats import Beats, GivenBeat
+from roost.discovery.decoded import Decoded
 from roost.discovery.scripts import DiscoveryScripts
+from roost.discovery.unreadable import Unreadable
+from roost.discovery.voting import Checkers, Vote
+from roost.discovery.watched import Unknowable, Watched, read_entry
 from roost.store.keys.discovery import discovery_keys
 from roost.store.scopes import discovery
 from roost.store.store import Store
 
-log = logging.getLogger("roost.discovery")
-
 BEATS_PER_TTL = 3
 CHECKER_TTL_MS = 10_000
 """Silence after which a health checker does not count any more, in lease time."""
-MAX_BALLOTS = 1000
 DEFAULT_TTL_S = 30.0
+CHANGES_PER_TURN = 100
 
 
 class Discovery:
@@ -47,9 +51,13 @@ class Discovery:
         self._default_ttl_s = default_ttl_s
         self.scripts = DiscoveryScripts(store.library, store.keys)
         self.feed = store.feed(discovery())
+        self.unreadable = Unreadable()
+        self._beats = Beats(self.scripts.heartbeat)
         self._store = store
+        self._read_entry = Decoded(partial(read_entry, unreadable=self.unreadable)).of
         self._on_write: list[Callable[[], None]] = []
-        self._services = discovery_keys(store.keys)["services"]
+        keys = discovery_keys(store.keys)
+        self._services, self._votes, self._checkers = keys["services"], keys["votes"], keys["checkers"]
 
     def on_write(self, callback: Callable[[], None]) -> None:
         """Call back after every write of this process that changes a list."""
@@ -61,6 +69,7 @@ class Discovery:
 
     async def register(self, given: RegisterInput) -> Registered:
         """Give the instance a life; `InstanceRefused` says why not."""
+        given = rules.as_sent(given)
         given.ttl_seconds = given.ttl_seconds or self._default_ttl_s
         rules.check_registration(given)
         instance_id = given.instance_id or new_ulid()
@@ -95,17 +104,17 @@ class Discovery:
     async def heartbeat(self, instance_id: str, beat: Beat) -> BeatReply:
         """Renew the lease and take over what the beat says."""
         check_id(instance_id, "instanceId")
-        answer = await self.scripts.heartbeat(
-            id=instance_id,
+        beat = rules.as_sent(beat)
+        performance = beat.performance
+        given = GivenBeat(
+            instance_id,
             life=_number(beat.life, "life"),
             status=beat.status or "",
             load="" if beat.load is None else _within(beat.load),
-            performance=b""
-            if beat.performance is None
-            else rules.check_object("performance", beat.performance),
+            performance=b"" if performance is None else rules.check_object("performance", performance),
             tick_age_ms=_within(beat.tick_age_ms),
         )
-        match answer:
+        match await self._beats.send(given):
             case answers.Ok():
                 return BeatReply("OK")
             case answers.Drain():
@@ -120,25 +129,40 @@ class Discovery:
     async def discover(self, type_: str = "*", group: str = "*", labels: Sequence[str] = ()) -> InstanceList:
         """Every live instance there, in one round trip."""
         check_service(type_, group)
-        found = await self.scripts.snapshot(wanted_type=type_, wanted_group=group)
-        instances = [i for i in model.instances_of(found) if rules.fits_labels(i.labels, labels)]
+        found = await self._snapshot(type_, group)
+        instances = [
+            i for i in model.instances_of(found, self.unreadable) if rules.fits_labels(i.labels, labels)
+        ]
         return InstanceList(instances, found.rev, str(found.at))
+
+    async def _snapshot(self, type_: str, group: str) -> answers.Snapshot:
+        return await self.scripts.snapshot(wanted_type=type_, wanted_group=group)
 
     async def services(self) -> list[str]:
         """Every type:group with live instances."""
         members = await self._store.call("SMEMBERS", self._services, key=self._services, idempotent=True)
-        return sorted(member.decode() for member in members)
+        return sorted(member.decode(errors="replace") for member in members)
 
     async def get(self, instance_id: str) -> InstanceDetail:
         check_id(instance_id, "instanceId")
         match await self.scripts.get(id=instance_id):
             case answers.Found() as found:
-                instance = model.instance_of(instance_id, found)
+                instance = self._read(instance_id, found)
                 return InstanceDetail(instance, instance.status, model.history_of(found.history))
             case answers.Gone() as gone:
                 return InstanceDetail(None, model.ended_status(gone.cause), model.history_of(gone.history))
             case _:
                 raise UnknownInstance(f"nobody knows the instance {instance_id}")
+
+    def _read(self, instance_id: str, found: answers.Found) -> Instance:
+        try:
+            return model.instance_of(instance_id, found, self.unreadable)
+        except model.UNREADABLE as error:
+            self.unreadable.note("record", instance_id, error)
+            raise UnknownInstance(
+                f"the record of {instance_id} cannot be read",
+                hint=f"it registers again by itself if it lives; else `roost instances remove {instance_id}`",
+            ) from error
 
     async def remove(
         self,
@@ -147,15 +171,21 @@ class Discovery:
         group: str = "",
         *,
         life: str = "",
-        cause: Literal["terminated", "removed"] = "terminated",
+        cause: EndCause | Literal["removed"] = "terminated",
     ) -> None:
-        """Take it out for good: its own clean stop, or an operator's act."""
+        """Take it out: its own clean stop, an operator's act, or a crash that somebody saw.
+
+        A crash ends it as the end of its lease would, only at once: its server id is free.
+        """
         check_id(instance_id, "instanceId")
         service = (
             rules.service_of(check_name(type_, "type"), check_name(group, "group")) if type_ and group else ""
         )
         answer = await self.scripts.remove(
-            id=instance_id, life=_number(life, "life"), service=service, cause=cause
+            id=instance_id,
+            life=_number(life, "life"),
+            service=service,
+            cause="no-response" if cause == "crashed" else cause,
         )
         self._wrote()
         match answer:
@@ -179,13 +209,27 @@ class Discovery:
         if isinstance(answer, answers.Unknown):
             raise UnknownInstance(f"nobody knows the instance {instance_id}")
 
-    async def vote(self, checker: str, unhealthy: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
-        """A health checker's whole opinion: (id, life) of all it finds unhealthy. The majority decides."""
-        ballots = "\n".join(f"{instance_id}\t{life}" for instance_id, life in sorted(unhealthy)[:MAX_BALLOTS])
+    async def vote(self, checker: str, votes: Sequence[Vote], *, leave: bool = False) -> Checkers:
+        """What a checker newly finds, of at most `MAX_VOTES`; the majority of those assigned decides."""
+        ballots = "\n".join(map("\t".join, votes))
         answer = await self.scripts.vote(
             checker=checker, ballots=ballots.encode(), ttl_ms=0 if leave else CHECKER_TTL_MS
         )
-        return Tally(answer.live, dict(zip(answer.votes[::2], map(int, answer.votes[1::2]), strict=True)))
+        return Checkers(tuple(answer.live), bool(answer.joined))
+
+    async def votes(self) -> dict[str, int]:
+        """Instance id → how many of its checkers find it unhealthy, where one does."""
+        (kept, live) = await asyncio.gather(
+            self._store.call("HGETALL", self._votes, key=self._votes, idempotent=True),
+            self._store.call("ZRANGE", self._checkers, 0, -1, key=self._checkers, idempotent=True),
+        )
+        checkers = sorted(name.decode() for name in live)
+        found = {}
+        for key, packed in zip(kept[::2], kept[1::2], strict=True):
+            instance_id, said = key.decode(), set(packed.decode().split("\t")[1:])
+            assigned = assigned_checkers(checkers, instance_id)
+            found[instance_id] = sum(f"{checker}=unhealthy" in said for checker in assigned)
+        return {instance_id: count for instance_id, count in found.items() if count}
 
     async def watch(
         self, type_: str = "*", group: str = "*", labels: Sequence[str] = (), after: Mark | None = None
@@ -196,38 +240,24 @@ class Discovery:
         """
         check_service(type_, group)
         while True:
+            watched = Watched(type_, group, labels, self.unreadable, self._read_entry)
             if after is None:
-                found = await self.discover(type_, group, labels)
-                after = Mark(found.revision, int(found.revision_at))
-                yield Change("snapshot", found.revision, found.revision_at, instances=found.instances)
+                change = watched.snapshot(await self._snapshot(type_, group))
+                after = Mark(change.revision, int(change.revision_at))
+                yield change
             async with aclosing(self.feed.follow(after)) as entries:
                 async for entry in entries:
                     if isinstance(entry, Gap):
                         break
-                    if not _is_wanted(entry, type_, group):
-                        continue
-                    change = _decoded(entry)
-                    if change is not None and _fits(change, labels):
+                    try:
+                        changes = watched.readable_changes(entry)
+                    except Unknowable:
+                        break
+                    for count, change in enumerate(changes, start=1):
                         yield change
+                        if count % CHANGES_PER_TURN == 0:  # a panic of thousands must not hold up the process
+                            await asyncio.sleep(0)
             after = None
-
-
-def _decoded(entry: Entry) -> Change | None:
-    """The change, or None (and a line in the log) for an entry that nobody can read."""
-    try:
-        return model.change_of(entry)
-    except (msgspec.DecodeError, ValueError, KeyError) as error:
-        log.error("bad feed entry skipped", extra={"revision": entry.rev, "reason": str(error)})
-        return None
-
-
-def _fits(change: Change, labels: Sequence[str]) -> bool:
-    return change.instance is None or rules.fits_labels(change.instance.labels, labels)
-
-
-def _is_wanted(entry: Entry, type_: str, group: str) -> bool:
-    service_type, _, service_group = entry.fields["service"].partition(":")
-    return type_ in ("*", service_type) and group in ("*", service_group)
 
 
 def _number(text: str, what: str) -> str:

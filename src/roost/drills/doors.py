@@ -10,14 +10,15 @@ from collections.abc import AsyncIterator
 
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 
-from roost.api.queue import TICKET_HEADER
+from roost.api.queue import TICKET_HEADER, WorldView
 from roost.core.errors import RoostError
 from roost.drills.player import TIMEOUTS, Refused, Visit
 from roost.sdk.client import Client
-from roost.sdk.door import Door, Guest
+from roost.sdk.door import Door
+from roost.sdk.guests import Guest
 
-OWN = "drill:"
-"""Scheme of the servers that a drill brings along."""
+OWN = "ws://drill.invalid/"
+"""Where the servers that a drill brings along say that they are: nowhere."""
 
 
 class SocketVisit:
@@ -84,15 +85,17 @@ class OwnDoors:
         self.doors: dict[str, Door] = {}
 
     @contextlib.asynccontextmanager
-    async def open(self, client: Client, count: int, capacity: int, world: str) -> AsyncIterator[None]:
+    async def open(self, client: Client, count: int, capacity: int, world: WorldView) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
             for number in range(count):
                 name = f"drill-{uuid.uuid4().hex[:6]}-{number}"
                 me = await stack.enter_async_context(
-                    client.registered(type="drill", group="drill", server_id=name, capacity=capacity)
+                    client.registered(
+                        type=world.server_type, group="drill", server_id=name, capacity=capacity
+                    )
                 )
                 url = f"{OWN}{name}"
-                self.doors[url] = await stack.enter_async_context(client.door(me, world=world, url=url))
+                self.doors[url] = await stack.enter_async_context(client.door(me, world=world.world, url=url))
             yield
 
     async def go_in(self, url: str, ticket: str) -> Visit:

@@ -70,6 +70,8 @@ class Plan:
     keys: tuple[MasterKey, ...] = ()
     habits: Habits = field(default_factory=Habits)
     seed: int = 0
+    people: str = ""
+    """In the names of the people; empty: others on every evening."""
 
 
 Progress = Callable[[Book, float], None]
@@ -113,7 +115,7 @@ async def launch(plan: Plan, progress: Progress = lambda book, seconds: None) ->
 
 async def _play(plan: Plan, gateways: list[ClientSession], doors: AnyDoors, book: Book) -> None:
     rng = random.Random(plan.seed or secrets.randbits(64))
-    run = secrets.token_hex(3)
+    run = plan.people or secrets.token_hex(3)
 
     async def play(number: int) -> None:
         user = f"drill-{run}-{number}"
@@ -159,7 +161,7 @@ async def _bring_servers(
         return
     capacity = max(OWN_SERVERS, plan.capacity or plan.users // 10)
     client = await stack.enter_async_context(connect(plan.urls[0], token=plan.token))
-    await stack.enter_async_context(own.open(client, OWN_SERVERS, capacity // OWN_SERVERS, plan.world))
+    await stack.enter_async_context(own.open(client, OWN_SERVERS, capacity // OWN_SERVERS, before))
 
 
 async def _look(gateways: list[ClientSession], world: str) -> WorldView:

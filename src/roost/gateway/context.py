@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from roost.app import Platform
 from roost.core.networks import Network, parse_networks
+from roost.settings import Settings
 from roost.tokens.service import Tokens
+from roost.web.connections import ConnectionLimits
 from roost.web.route import Route, RouteStats
 
 
@@ -21,3 +23,10 @@ class Gateway:
     def proxies(self) -> tuple[Network, ...]:
         """Load balancers whose X-Forwarded-For is believed."""
         return parse_networks(self.platform.settings.gateway.trusted_proxies)
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """What a gateway's listener is held to."""
+    own = settings.gateway
+    per_address = 0 if settings.is_dev() else own.connections_per_address
+    return ConnectionLimits(per_address, proxies=parse_networks(own.trusted_proxies))

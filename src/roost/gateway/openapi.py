@@ -95,7 +95,10 @@ def _operation(route: Route, refs: Refs) -> dict[str, Any]:
         operation["security"] = [{"token": []}, {"bearer": []}]
         operation["x-scope"] = route.scope
     if route.body is not None:
-        operation["requestBody"] = {"required": True, "content": _content(refs[route.body])}
+        operation["requestBody"] = {
+            "required": not route.may_lack_body,
+            "content": _content(refs[route.body]),
+        }
     return operation
 
 

@@ -20,9 +20,17 @@ from roost.web.route import Edge, Route, RouteStats
 def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Application:
     """Every route of this gateway: each file in `gateway/routes` has a function `routes` for its own."""
     gateway = _gateway(platform)
-    found = [route for module in _modules() for route in import_module(module).routes(gateway)]
-    gateway.table |= {route: RouteStats() for route in (*found, *more_routes)}
+    gateway.table |= {route: RouteStats() for route in (*_routes(gateway), *more_routes)}
     return kit.build_app(gateway.table, _edge(gateway))
+
+
+def all_routes(platform: Platform) -> list[Route]:
+    """The routes of a gateway, for who wants to look at them."""
+    return _routes(_gateway(platform))
+
+
+def _routes(gateway: Gateway) -> list[Route]:
+    return [route for module in _modules() for route in import_module(module).routes(gateway)]
 
 
 def build_ops_app(platform: Platform) -> web.Application:

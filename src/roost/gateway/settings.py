@@ -24,6 +24,13 @@ class GatewaySettings:
         "bytes.",
     )
 
+    connections_per_address: int = setting(
+        1000,
+        "Connections that one address may hold, and streams that it may have open behind a trusted proxy, "
+        "whose own connections are not counted. Of IPv6 a /64 counts as one address. Not applied in profile "
+        "dev, where everybody is this machine; raise it for a load test from one machine.",
+    )
+
     def faults(self) -> list[str]:
         faults = check_fields(self)
         checked(faults, "trusted_proxies", parse_networks, self.trusted_proxies)

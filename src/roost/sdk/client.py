@@ -12,28 +12,31 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Self
 
-from roost.api.discovery import Beat, BeatReply, Change, Instance, InstanceDetail, Registered
+from roost.api.discovery import Beat, BeatReply, EndCause, Registered
 from roost.api.queue import WORLD
 from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
 from roost.core.loops import Loops
 from roost.sdk.door import Door
-from roost.sdk.heart import Directive, Heart, Registration
+from roost.sdk.finding import find
+from roost.sdk.heart import Directive, Heart, Registration, stranger
+from roost.sdk.looking import Looking
 from roost.sdk.machine import filled
 from roost.sdk.memory import ListDisk, ListMemory
 from roost.sdk.ports import OpenTransport, Registry, Transport
 from roost.sdk.signals import cancelled_by_sigterm
-from roost.sdk.watching import Watch, tell
 
 log = logging.getLogger("roost.sdk")
 
 LONGEST_DEFAULT_TTL_S = 30.0
+STRANGER_INTERVAL_S = 5.0
+"""Between the beats for somebody whose lease we do not know: three in the shortest default one."""
 
 
-class Client:
+class Client(Looking):
     """One client for all of Roost. Use it as an async context manager, on one event loop."""
 
     def __init__(
@@ -48,17 +51,15 @@ class Client:
         cache_folder: Path | None = None,
     ) -> None:
         """`open_beat_transport` is called by the heart, which lives in a thread and on a loop of its own."""
+        lists = ListMemory(ListDisk(cache_folder, url) if cache_folder is not None else None)
+        super().__init__(loops or Loops(), lists)
         self.url = url
-        self.loops = loops or Loops()
-        """Everything that this client repeats in the background, and how it is doing."""
         self._open_transport = open_transport
         self._open_beat_transport = open_beat_transport
         self._ttl_seconds = ttl_seconds
         self._interval_ms = heartbeat_interval_ms
-        self._lists = ListMemory(ListDisk(cache_folder, url) if cache_folder is not None else None)
         self._registrations: dict[str, Registration] = {}
         self._heart: Heart | None = None
-        self._listeners: set[asyncio.Task[None]] = set()
         self._open: Transport | None = None
         self._opening = asyncio.Lock()
 
@@ -75,9 +76,7 @@ class Client:
 
     async def close(self) -> None:
         """Stop beating and hang up. What is registered stays, until its lease ends or it is removed."""
-        for task in self._listeners:
-            task.cancel()
-        await asyncio.gather(*self._listeners, return_exceptions=True)
+        await self._stop_listening()
         await self.stop_auto_heartbeat()
         if self._open is not None:
             await self._open.close()
@@ -106,23 +105,35 @@ class Client:
             given.status,
             given.load,
             given.performance,
+            proofs={registered.life: registered.proof},
         )
         return registered
 
     async def heartbeat(self, instance_id: str, **patch: Any) -> BeatReply:
-        """One beat by hand; `patch` may hold status, load, performance."""
-        known = self._registrations.get(instance_id)
-        return await (await self._registry()).heartbeat(
-            instance_id, _beat(patch, known.life if known else "")
-        )
+        """One beat by hand; `patch` may hold status, load, performance. The id may be a server id."""
+        registry = await self._registry()
+        if (known := self._own(instance_id)) is not None:
+            return await registry.heartbeat(known.instance_id, _beat(patch, known.life))
+        try:
+            return await registry.heartbeat(instance_id, _beat(patch, ""))
+        except UnknownInstance:
+            found = (await find(registry, instance_id)).instance
+            if found is None or found.instance_id == instance_id:
+                raise
+            return await registry.heartbeat(found.instance_id, _beat(patch, ""))
 
     def start_auto_heartbeat(
         self, instance_id: str, on_directive: Callable[[Directive], None] | None = None
     ) -> Registration:
-        """Beat for the instance from a thread of its own; set fields of the result to have them reported."""
-        registration = self._registrations.get(instance_id)
+        """Beat for the instance from a thread of its own; set fields of the result to have them reported.
+
+        Any id will do, also a server id, and one that another process registered: its beats carry only what
+        is set here, and should the store forget it, nobody here can register it again.
+        """
+        registration = self._own(instance_id)
         if registration is None:
-            raise UnknownInstance(f"{instance_id} was not registered by this client")
+            interval_s = self._interval_ms / 1000 if self._interval_ms else STRANGER_INTERVAL_S
+            registration = stranger(instance_id, interval_s)
         if on_directive is not None:
             registration.on_directive = on_directive
         if self._heart is None:
@@ -135,12 +146,35 @@ class Client:
         if heart is not None:
             await heart.stop()
 
-    async def remove(self, instance_id: str, type: str = "", group: str = "") -> None:  # noqa: A002
-        """Take the instance out for good."""
-        known = self._registrations.pop(instance_id, None)
+    async def remove(
+        self,
+        instance_id: str,
+        type: str = "",  # noqa: A002
+        group: str = "",
+        *,
+        cause: EndCause = "terminated",
+    ) -> None:
+        """Take it out; `crashed` tells the others that what it did is lost. The id may be a server's."""
+        registry, life = await self._registry(), ""
+        if (known := self._own(instance_id)) is not None:
+            instance_id, life = known.instance_id, known.life
+            del self._registrations[instance_id]
         if self._heart is not None:
             self._heart.drop(instance_id)
-        await (await self._registry()).remove(instance_id, type, group, known.life if known else "")
+        try:
+            await registry.remove(instance_id, type, group, life, cause)
+        except UnknownInstance:
+            found = (await find(registry, instance_id, type or "*")).instance
+            if found is None or found.instance_id == instance_id:
+                raise
+            await registry.remove(found.instance_id, type, group, life, cause)
+
+    def _own(self, any_id: str) -> Registration | None:
+        """What this client registered under that instance or server id."""
+        if any_id in self._registrations:
+            return self._registrations[any_id]
+        named = (one for one in self._registrations.values() if one.given.server_id == any_id)
+        return next(named, None)
 
     @contextlib.asynccontextmanager
     async def registered(
@@ -193,79 +227,6 @@ class Client:
             admission, registration, world=world, capacity=capacity, url=url, loops=self.loops
         ) as door:
             yield door
-
-    # -- somebody looks
-
-    async def discover(
-        self,
-        type: str = "*",  # noqa: A002
-        group: str = "*",
-        *,
-        verify: bool = False,
-        labels: Sequence[str] = (),
-    ) -> list[Instance]:
-        """Live instances. While nobody answers: the last list that was believed, from memory or disk."""
-        try:
-            fresh = await (await self._registry()).discover(type, group, labels, verify)
-        except StoreError as error:
-            kept = None if labels else self._lists.recall(type, group, error.message)
-            if kept is None:
-                raise
-            return kept
-        return fresh.instances if labels else self._lists.believe(type, group, fresh)
-
-    async def get(self, instance_id: str) -> InstanceDetail:
-        """One instance, living or gone, with its history."""
-        return await (await self._registry()).get(instance_id)
-
-    def watch(
-        self,
-        type: str = "*",  # noqa: A002
-        group: str = "*",
-        *,
-        labels: Sequence[str] = (),
-    ) -> AsyncGenerator[Change, None]:
-        """Every change, a snapshot first. Outlives outages; a snapshot that cannot be true is held back."""
-        return Watch(self._registry, (type, group, labels), self.loops.loop("sdk-watch")).changes()
-
-    def on_server_added(
-        self,
-        callback: Callable[[Instance], None],
-        type: str = "*",  # noqa: A002
-        group: str = "*",
-    ) -> Callable[[], None]:
-        """Call back for every instance that is there or appears; returns the way to stop."""
-        return self._listen(type, group, added=callback)
-
-    def on_server_removed(
-        self,
-        callback: Callable[[str], None],
-        type: str = "*",  # noqa: A002
-        group: str = "*",
-    ) -> Callable[[], None]:
-        """Call back with the id of every instance that leaves; returns the way to stop."""
-        return self._listen(type, group, removed=callback)
-
-    def _listen(
-        self,
-        type_: str,
-        group: str,
-        added: Callable[[Instance], None] = lambda instance: None,
-        removed: Callable[[str], None] = lambda instance_id: None,
-    ) -> Callable[[], None]:
-        known: dict[str, str] = {}
-        loop = self.loops.loop("sdk-listen")
-
-        async def listen() -> None:
-            async with contextlib.aclosing(self.watch(type_, group)) as changes:
-                async for change in changes:
-                    tell(change, known, added, removed)
-                    loop.good()
-
-        task = asyncio.create_task(loop.keep_running(listen), name=f"roost listen {type_} {group}")
-        self._listeners.add(task)
-        task.add_done_callback(self._listeners.discard)
-        return lambda: (task.cancel(), None)[1]
 
 
 def _beat(patch: dict[str, Any], life: str) -> Beat:

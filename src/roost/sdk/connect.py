@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from roost.core.errors import InvalidInput
 from roost.core.loops import Loops
 from roost.sdk.client import LONGEST_DEFAULT_TTL_S, Client
+from roost.sdk.http.gateways import gateway_urls
 from roost.sdk.ports import OpenTransport, Transport
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def connect(
     sweeps: bool = True,
 ) -> Client:
     """A client: `http://…` through a gateway, a store URL straight to the store, a `Platform` in process.
+
+    Several gateways of one store are a comma list: when one does not answer, the next is asked, within the
+    time of the call; heartbeats and watches go on there too.
 
     Without a URL it is taken from ROOST_URL, else from REDIS_URL, else it is the gateway on this machine.
     The lease is 30 s (15 s at a gateway of profile lan) unless `ttl_seconds` says otherwise, with three beats
@@ -68,6 +72,8 @@ Ways = tuple[OpenTransport, OpenTransport]
 
 
 def _over_http(url: str, token: str) -> Ways:
+    gateway_urls(url)  # a bad one is said here, not by the first call
+
     async def open_() -> Transport:
         from roost.sdk.http.transport import HttpTransport
 

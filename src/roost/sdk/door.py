@@ -8,7 +8,9 @@ async with client.registered(type="game", group="kr-1", server_id="501", capacit
 
 A report says how many people are here (n), and up to which consume that is all of them (k): the last number
 such that every consume up to it was in the table when n was counted. So a late report makes the room too
-careful, never too generous.
+careful, never too generous. A number that the door never learned (its answer was lost for good) is passed
+over by the reply to a report during which no consume was under way, begun or unsettled: then everybody whom
+the store let in is in the table or has left.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import contextlib
 import logging
 import time
 import uuid
-from dataclasses import dataclass
 from typing import Self
 
 from roost.api.queue import (
@@ -34,8 +35,7 @@ from roost.core.backoff import Backoff, jittered
 from roost.core.errors import (
     Conflict,
     FencedInstance,
-    Forbidden,
-    NotAuthenticated,
+    InvalidInput,
     OutcomeUnknown,
     QueueRefused,
     RoostError,
@@ -48,6 +48,7 @@ from roost.core.errors import (
 )
 from roost.core.loops import END, Loops
 from roost.core.passes import peek_user
+from roost.sdk.guests import Guest, Leaves
 from roost.sdk.heart import Registration
 from roost.sdk.ports import Admission
 
@@ -57,8 +58,8 @@ REPORT_INTERVAL_S = 5.0
 SOON_S = 0.2
 """After a change the next report follows this soon; changes in between ride along."""
 ATTEMPTS = 4
-TOLD_AT_ONCE = 32
-"""Leaves that are on their way to the waiting room at the same time."""
+UNKNOWN_HERE = "no manager runs, or the world's servers are of another type"
+NAME_A_CAPACITY = "register with capacity=…, or name it here: client.door(me, capacity=100)"
 
 
 class AlreadyConnected(QueueRefused, Conflict):
@@ -68,15 +69,25 @@ class AlreadyConnected(QueueRefused, Conflict):
     hint = "close the other connection first"
 
 
-@dataclass(frozen=True, slots=True)
-class Guest:
-    """Somebody who was let in."""
+class Counted:
+    """Up to which consume everybody let in is in the table, or has left: `k` of a report."""
 
-    user_id: str
-    nickname: str
-    region: str
-    connection: str
-    life: str
+    def __init__(self) -> None:
+        self.k = 0
+        self._later: set[int] = set()
+        """Known consumes behind one of which nothing is known yet."""
+
+    def note(self, number: int) -> None:
+        self._later.add(number)
+        self.reach(self.k)
+
+    def reach(self, number: int) -> bool:
+        """Nothing up to this one is missing; True if that is news."""
+        before, self.k = self.k, max(self.k, number)
+        while self.k + 1 in self._later:
+            self.k += 1
+        self._later = {later for later in self._later if later > self.k}
+        return self.k > before
 
 
 class Door:
@@ -100,25 +111,27 @@ class Door:
         self._url = url
         self._interval_s = report_interval_s
         self.capacity = registration.given.capacity if capacity is None else capacity
+        if self.capacity <= 0:
+            raise InvalidInput("a server without a capacity takes nobody", hint=NAME_A_CAPACITY)
         self.server_id = registration.given.server_id or registration.instance_id
         self.guests: dict[str, Guest] = {}
         """By user id."""
         self._life = registration.life
-        self._counted = 0
-        self._numbers: set[int] = set()
+        self._counted = Counted()
         self._report_number = 0
         self._changed = asyncio.Event()
-        self._untold: dict[str, tuple[Guest, How]] = {}
-        """Who left, until the waiting room knows it."""
+        self._leaves = Leaves(self._release)
         self._entering: set[str] = set()
         """Connections that were asked for and are in no table yet."""
-        self._telling = asyncio.Lock()
         self.reported_at: float | None = None
         """Monotonic time of the last report that was taken."""
         self._settling: set[asyncio.Task[None]] = set()
         self._reporting: asyncio.Task[None] | None = None
         self.drain = False
-        """Whether it takes nobody new: its capacity is then what it holds."""
+        """Set it to take nobody new: its capacity is then what it holds. An operator's drain does so too."""
+        self._consumes = 0
+        """Begun so far."""
+        self._is_known = True
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(StoreError):  # the loop goes on trying
@@ -132,7 +145,8 @@ class Door:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._untold |= {guest.connection: (guest, "dropped") for guest in self.guests.values()}
+        for guest in self.guests.values():
+            self._leaves.add(guest, "dropped")
         self.guests.clear()
         await self.tell_leaves()
         with contextlib.suppress(RoostError):
@@ -144,6 +158,7 @@ class Door:
         connection = connection or str(uuid.uuid4())
         life = self._me.life
         self._entering.add(connection)
+        self._consumes += 1
         try:
             reply = await self._ask(ticket, connection, life)
         except BaseException as error:
@@ -162,26 +177,48 @@ class Door:
         if self.guests.get(guest.user_id) == guest:
             del self.guests[guest.user_id]
             self._changed.set()
-        self._untold[guest.connection] = (guest, how)
-        if not self._telling.locked():  # else the call that tells now tells this one too
+        self._leaves.add(guest, how)
+        if not self._leaves.telling:  # else the call that tells now tells this one too
             await self.tell_leaves()
+
+    async def tell_leaves(self) -> None:
+        """Tell of all who left; what cannot be told now is told with the next report."""
+        await self._leaves.tell()
 
     async def report(self) -> None:
         """Say how many people are here, and which consumes that counts."""
         self._follow_life()
         self._report_number = max(self._report_number + 1, time.time_ns() // 1000)
-        capacity = min(self.capacity, len(self.guests)) if self.drain else self.capacity
+        capacity = min(self.capacity, len(self.guests)) if self.draining else self.capacity
         # Who dropped out is counted until the waiting room holds their place inside: else it is given away.
-        dropped = sum(how == "dropped" for _, how in self._untold.values())
-        users = len(self.guests) + dropped
-        given = ReportInput(self._life, self._report_number, capacity, users, self._counted, self._url)
+        users = len(self.guests) + self._leaves.dropped
+        given = ReportInput(
+            self._life,
+            self._report_number,
+            capacity,
+            users,
+            self._counted.k,
+            self._url,
+            self._proof(self._life),
+        )
+        begun, is_quiet = self._consumes, not self._entering and not self._settling
         reply = await self._admission.report(self._world, self.server_id, given)
         self.reported_at = time.monotonic()
-        if not self._numbers and not self.guests and not self._entering and not self._settling:
-            # Nobody is here or on the way: everybody let in before has left, also by an earlier door.
-            self._counted = max(self._counted, reply.consumed)
+        is_quiet = is_quiet and begun == self._consumes and given.life == self._life
+        if is_quiet and self._counted.reach(reply.consumed):
+            self._changed.set()  # the room must hear of it
         for one in reply.asking:
             self._answer(one, given.life)
+        if not reply.known:
+            self._changed.set()  # report again soon
+            if self._is_known:
+                log.warning("not known here yet", extra={"serverId": self.server_id, "reason": UNKNOWN_HERE})
+        self._is_known = reply.known
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes nobody new, by its own will or an operator's."""
+        return self.drain or self._me.draining or self._me.status == "draining"
 
     @property
     def settling(self) -> int:
@@ -214,33 +251,33 @@ class Door:
 
     def _hand_back(self, guest: Guest, number: int) -> None:
         """They were let in and are not here: they stand where they stood."""
-        self._untold[guest.connection] = (guest, "failed")
+        self._leaves.add(guest, "failed")
         self._note(number, guest.life)
 
     def _answer(self, asking: Asking, life: str) -> None:
         """Somebody asks to come in who is inside by what the store knows: or it forgot that they left."""
         connection = asking.connection
-        if asking.user_id in self.guests or connection in self._entering or connection in self._untold:
+        if asking.user_id in self.guests or connection in self._entering or connection in self._leaves:
             return
-        self._untold[connection] = (Guest(asking.user_id, "", "", connection, life), "dropped")
+        self._leaves.add(Guest(asking.user_id, "", "", connection, life), "dropped")
         self._changed.set()
 
     def _note(self, number: int, life: str) -> None:
-        if life == self._life and number > self._counted:
-            self._numbers.add(number)
-            while self._counted + 1 in self._numbers:
-                self._counted += 1
-                self._numbers.discard(self._counted)
+        if life == self._life:
+            self._counted.note(number)
         self._changed.set()
+
+    def _proof(self, life: str) -> str:
+        return self._me.proofs.get(life, "")
 
     def _follow_life(self) -> None:
         """A new life begins with everybody who is here, and counts its consumes from 0."""
         if self._me.life != self._life:
-            self._life, self._counted, self._numbers, self._report_number = self._me.life, 0, set(), 0
+            self._life, self._counted, self._report_number = self._me.life, Counted(), 0
 
     async def _ask(self, ticket: str, connection: str, life: str) -> ConsumeReply:
         """Consume, again and again while the answer gets lost: the same connection gets the same answer."""
-        given = ConsumeInput(ticket, self.server_id, life, connection, self._world)
+        given = ConsumeInput(ticket, self.server_id, life, connection, self._world, self._proof(life))
         backoff = Backoff(0.05, 1.0)
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -262,7 +299,7 @@ class Door:
 
     async def _settle(self, ticket: str, connection: str, life: str) -> None:
         """Find out what became of a consume whose answer was lost; nobody waits for it, so they go back."""
-        given = ConsumeInput(ticket, self.server_id, life, connection, self._world)
+        given = ConsumeInput(ticket, self.server_id, life, connection, self._world, self._proof(life))
         loop = self._loops.loop("sdk-settle")
 
         async def ask_again() -> object:
@@ -282,26 +319,8 @@ class Door:
         await loop.keep_running(ask_again)
         self._entering.discard(connection)
 
-    async def tell_leaves(self) -> None:
-        """Tell of all who left; what cannot be told now is told with the next report."""
-        async with self._telling:
-            while part := list(self._untold.values())[:TOLD_AT_ONCE]:
-                if not all(await asyncio.gather(*(self._tell(guest, how) for guest, how in part))):
-                    return
-
-    async def _tell(self, guest: Guest, how: How) -> bool:
-        try:
-            await self._release(guest, how)
-        except (StoreError, NotAuthenticated, Forbidden) as error:
-            log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
-            return False
-        except RoostError as error:
-            log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
-        self._untold.pop(guest.connection, None)
-        return True
-
     async def _release(self, guest: Guest, how: How) -> None:
-        given = ReleaseInput(guest.user_id, guest.life, guest.connection, how)
+        given = ReleaseInput(guest.user_id, guest.life, guest.connection, how, self._proof(guest.life))
         await self._admission.release(self._world, self.server_id, given)
 
     async def _report_when_due(self) -> None:

@@ -46,8 +46,8 @@ def system_info() -> dict[str, Any]:
 
 def own_address(url: str) -> str:
     """Our address on the way to the other side; no packet is sent to learn it. Empty if there is none."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url.partition(",")[0] if url.startswith("http") else url)
         host, port = parts.hostname, parts.port or 80
         if not host or "," in host:
             return ""

@@ -27,20 +27,21 @@ class ListGuard:
     """
 
     def __init__(self) -> None:
-        self._believed: InstanceList | None = None
+        self.believed: InstanceList | None = None
+        """The list to act on."""
         self._doubted_at: float | None = None
 
     def believe(self, fresh: InstanceList, now: float) -> InstanceList:
         """The list to act on: `fresh`, or the last one that was believed."""
-        if self._believed is None or not _is_doubtful(self._believed, fresh):
+        if self.believed is None or not _is_doubtful(self.believed, fresh):
             self._doubted_at = None
-            self._believed = fresh
+            self.believed = fresh
         elif self._doubted_at is None:
             self._doubted_at = now
         elif now - self._doubted_at >= CONFIRM_AFTER_S:
             self._doubted_at = None
-            self._believed = fresh
-        return self._believed
+            self.believed = fresh
+        return self.believed
 
     @property
     def doubts(self) -> bool:
@@ -68,7 +69,7 @@ class ListDisk:
         if now - self._written_at.get(path, -WRITE_INTERVAL_S) < WRITE_INTERVAL_S:
             return
         self._written_at[path] = now
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             fresh = path.with_suffix(f".{os.getpid()}.new")
             fresh.write_bytes(msgspec.json.encode(listed))
@@ -106,7 +107,11 @@ class ListMemory:
         return believed.instances
 
     def recall(self, type_: str, group: str, reason: str) -> list[Instance] | None:
-        """What the disk holds, while nobody answers; None if it holds nothing."""
+        """What was believed last, by us or by what the disk holds, while nobody answers; None: nothing."""
+        guard = self._guards.get((type_, group))
+        if guard is not None and guard.believed is not None:
+            log.warning("serving the last list", extra={"reason": reason})
+            return guard.believed.instances
         kept = self._disk.load(type_, group) if self._disk is not None else None
         if kept is None:
             return None

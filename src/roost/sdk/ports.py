@@ -13,6 +13,7 @@ from roost.api.discovery import (
     Beat,
     BeatReply,
     Change,
+    EndCause,
     InstanceDetail,
     InstanceList,
     Registered,
@@ -40,7 +41,9 @@ class Registry(Protocol):
 
     async def get(self, instance_id: str) -> InstanceDetail: ...
 
-    async def remove(self, instance_id: str, type_: str, group: str, life: str) -> None: ...
+    async def remove(
+        self, instance_id: str, type_: str, group: str, life: str, cause: EndCause = "terminated"
+    ) -> None: ...
 
     def watch(
         self, type_: str, group: str, labels: Sequence[str], after: Mark | None

@@ -10,6 +10,7 @@ from roost.api.discovery import Change, Instance, InstanceList
 from roost.core.errors import RoostError, StoreError, StoreUnavailable
 from roost.core.events import Mark
 from roost.core.loops import END, Loop
+from roost.sdk.finding import id_of
 from roost.sdk.memory import CONFIRM_AFTER_S, ListGuard
 from roost.sdk.ports import Registry
 
@@ -96,25 +97,25 @@ class Watch:
 
 def tell(
     change: Change,
-    known: dict[str, str],
+    known: dict[str, tuple[str, str]],
     added: Callable[[Instance], None],
     removed: Callable[[str], None],
 ) -> None:
     """Turn changes into calls: once per life of an instance, also across snapshots.
 
-    `known` is noted before each call, so that a callback that raises is not called again for the same.
+    `known` (instance id → its life and what callers call it) is noted before each call, so that a callback
+    that raises is not called again for the same.
     """
     listed = change.instances if change.event == "snapshot" else [change.instance]
     if change.event == "snapshot":
         present = {instance.instance_id for instance in change.instances or ()}
         for gone in known.keys() - present:
-            del known[gone]
-            removed(gone)
+            removed(known.pop(gone)[1])
     elif change.event == "removed":
-        if known.pop(change.instance_id, None) is not None:
-            removed(change.instance_id)
+        if change.instance_id in known:
+            removed(known.pop(change.instance_id)[1])
         return
     for instance in listed or ():
-        if instance is not None and known.get(instance.instance_id) != instance.life:
-            known[instance.instance_id] = instance.life
+        if instance is not None and known.get(instance.instance_id, ("", ""))[0] != instance.life:
+            known[instance.instance_id] = (instance.life, id_of(instance))
             added(instance)

@@ -217,8 +217,11 @@ class Room:
             case "drop":
                 self.counts.dropped += 1
             case "end":
-                self.counts.flooding += 1
-                member.end(FLOOD)
+                self.end_flooder(member)
+
+    def end_flooder(self, member: Member) -> None:
+        self.counts.flooding += 1
+        member.end(FLOOD)
 
     def broadcast(self, nickname: str, text: str) -> None:
         encoded = self._encode(ChatMessage(_now(), nickname, text))

@@ -17,17 +17,23 @@ from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from prometheus_client.core import Metric
 
 from roost.api.queue import TICKET_HEADER, How
 from roost.core import errors as e
+from roost.core.networks import network_of
 from roost.core.passes import peek_user, short_ticket_id
-from roost.sdk.door import AlreadyConnected, Door, Guest
-from roost.servers.chat import NOT_TEXT, Member, Room
+from roost.core.ratelimit import AtOnce
+from roost.sdk.door import AlreadyConnected, Door
+from roost.sdk.guests import Guest
+from roost.servers.chat import FLOOD, NOT_TEXT, Member, Pace, Room
+from roost.servers.newcomers import BadTickets, Newcomers, control_pace, receive
 from roost.servers.settings import GameServerSettings
+from roost.web.connections import ConnectionLimits
 from roost.web.errors import status_of
 from roost.web.metrics import counter, gauge, labelled
+from roost.web.peer import client_ip
 from roost.web.route import Header, Request, Route
 
 log = logging.getLogger("roost.gameserver")
@@ -40,8 +46,7 @@ CLOSE_S = 2.0
 LINGER_S = 5.0
 """After the end of a connection: how long what was written may still be on its way."""
 FIRST_MESSAGE_S = 5.0
-MOST_UNKNOWN = 256
-"""Connections that may be open without having shown a ticket yet."""
+"""From the upgrade to the ticket, whatever else comes before it."""
 
 
 class FirstMessage(msgspec.Struct, rename="camel"):
@@ -82,13 +87,18 @@ def for_player(error: e.RoostError) -> e.RoostError:
 class GameServer:
     """The players' side: lets people in through the door and into the room."""
 
-    def __init__(self, settings: GameServerSettings, door: Door) -> None:
+    def __init__(
+        self, settings: GameServerSettings, door: Door, limits: ConnectionLimits | None = None
+    ) -> None:
+        limits = limits or ConnectionLimits()
         self.door = door
         self.room = Room(settings.idle_seconds, settings.idle_warning_seconds)
         self.refused: Counter[str] = Counter()
         self.left: Counter[str] = Counter()
-        self.unknown = 0
-        """Connections that have not shown a ticket yet."""
+        self.newcomers = Newcomers()
+        self._bad_tickets = BadTickets()
+        self._connected = AtOnce("connections", each=limits.per_address)
+        self._proxies = limits.proxies
 
     def routes(self) -> list[Route]:
         return [
@@ -98,7 +108,7 @@ class GameServer:
                 self.enter,
                 "Let a player with a ticket in, over a WebSocket",
                 upgrades=True,
-                errors=(e.UpgradeRequired, *PLAYERS_MATTER),
+                errors=(e.UpgradeRequired, e.TooManyRequests, *PLAYERS_MATTER),
                 headers=(Header(TICKET_HEADER, "The ticket, where it is not in the query."),),
             ),
             Route(
@@ -115,22 +125,31 @@ class GameServer:
         return web.json_response({"count": len(self.room.members)})
 
     async def enter(self, request: Request) -> web.StreamResponse:
-        http = request.http
+        address = network_of(client_ip(request.http, self._proxies))
+        with self._connected.one_more(address):
+            return await self._enter(request.http, address)
+
+    async def _enter(self, http: web.Request, address: str) -> web.StreamResponse:
         ws = web.WebSocketResponse(
-            heartbeat=HEARTBEAT_S, timeout=CLOSE_S, compress=False, max_msg_size=MESSAGE_BYTES + 1
+            heartbeat=HEARTBEAT_S,
+            timeout=CLOSE_S,
+            compress=False,
+            max_msg_size=MESSAGE_BYTES + 1,
+            autoping=False,
         )
         ticket = http.query.get("ticketId", "") or http.headers.get(TICKET_HEADER, "")
         by_message = not ticket and http.query.get("ticket") == "message"
         try:
+            self._bad_tickets.check(address)
             if not by_message:
                 _check_shape(ticket)
             if not ws.can_prepare(http):
                 raise e.UpgradeRequired
             if by_message:
-                return await self._enter_by_message(http, ws)
+                return await self._enter_by_message(http, ws, address)
             guest = await self._admit(ticket)
         except e.RoostError as error:
-            self._note_refusal(error, ticket)
+            self._note_refusal(error, ticket, address)
             raise
         try:
             await ws.prepare(http)
@@ -142,24 +161,24 @@ class GameServer:
         await self._stay(http, ws, guest, ticket)
         return ws
 
-    async def _enter_by_message(self, http: web.Request, ws: web.WebSocketResponse) -> web.StreamResponse:
+    async def _enter_by_message(
+        self, http: web.Request, ws: web.WebSocketResponse, address: str
+    ) -> web.StreamResponse:
         """For who can set neither query nor header: refusals are close codes, 4000 above the status."""
-        if self.unknown >= MOST_UNKNOWN:
-            raise e.StoreUnavailable("too many connections wait to show a ticket", hint="try again shortly")
-        ticket = ""
-        self.unknown += 1
+        ticket, transport = "", http.transport
         try:
-            await ws.prepare(http)
-            ticket = await _first_message(ws)
+            if transport is None:
+                raise ConnectionResetError
+            with self.newcomers.one_more(address, transport):
+                await ws.prepare(http)
+                ticket = await _first_message(ws)
             guest = await self._admit(ticket)
         except e.RoostError as error:
-            self._note_refusal(error, ticket)
-            await WebSocketLine(ws, http.transport).close(4000 + status_of(type(error)), error.code)
+            self._note_refusal(error, ticket, address)
+            await WebSocketLine(ws, transport).close(4000 + status_of(type(error)), error.code)
             return ws
         except OSError:
             return ws
-        finally:
-            self.unknown -= 1
         if ws.closed:
             await self._hand_back(guest, ticket, ConnectionResetError("closed meanwhile"))
         else:
@@ -173,8 +192,10 @@ class GameServer:
         except e.RoostError as error:
             raise for_player(error) from error
 
-    def _note_refusal(self, error: e.RoostError, ticket: str) -> None:
+    def _note_refusal(self, error: e.RoostError, ticket: str, address: str) -> None:
         self.refused[error.code] += 1
+        if ticket and isinstance(error, e.TicketRefused):
+            self._bad_tickets.note(address)
         fields = {"code": error.code, "ticketId": short_ticket_id(ticket), "reason": error.message}
         log.info("connect refused", extra=fields)
 
@@ -194,7 +215,7 @@ class GameServer:
         log.info("connected", extra={**who, "clients": len(self.room.members)})
         how: How = "dropped"
         try:
-            how = await _listen(ws, self.room, member)
+            how = await _listen(ws, self.room, member, control_pace())
         finally:
             how = member.ending.how if member.ending is not None else how
             self.left[how] += 1
@@ -228,27 +249,32 @@ class GameServer:
         yield labelled("roost_gameserver_closed", "Connections that ended", "how", dict(self.left))
 
 
-async def _listen(ws: web.WebSocketResponse, room: Room, member: Member) -> How:
-    """Take what the player says until the line ends; how it ended."""
-    while True:
-        message = await ws.receive()
+async def _listen(ws: web.WebSocketResponse, room: Room, member: Member, controls: Pace) -> How:
+    """Take what the player says until the line ends, or must end; how it ended."""
+    while member.ending is not FLOOD:
+        message = await receive(ws, controls)
+        if message is None:
+            room.end_flooder(member)
+            continue
         match message.type:
             case WSMsgType.TEXT:
                 room.say(member, message.data)
             case WSMsgType.BINARY:
                 member.end(NOT_TEXT)
             case WSMsgType.CLOSE:
-                return "clean"
+                return "dropped" if message.data == WSCloseCode.GOING_AWAY else "clean"
             case _:  # CLOSING by us; CLOSED without a close frame; ERROR: no pong, or a broken frame
                 return "dropped"
+    return "dropped"
 
 
 async def _first_message(ws: web.WebSocketResponse) -> str:
     try:
-        message = await ws.receive(timeout=FIRST_MESSAGE_S)
+        async with asyncio.timeout(FIRST_MESSAGE_S):
+            message = await receive(ws, control_pace())
     except TimeoutError:
         raise e.TicketRefused("no ticket came within the first seconds") from None
-    if message.type is not WSMsgType.TEXT:
+    if message is None or message.type is not WSMsgType.TEXT:
         raise e.TicketRefused("the first message must be a ticket")
     try:
         return msgspec.json.decode(message.data, type=FirstMessage).ticket_id

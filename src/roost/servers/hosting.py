@@ -20,6 +20,7 @@ from roost.api.system import Ready
 from roost.app import Platform, open_platform
 from roost.core.errors import StoreUnavailable, Unavailable
 from roost.core.loops import Loops
+from roost.core.networks import parse_networks
 from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.door import Door
@@ -29,6 +30,7 @@ from roost.settings import Settings
 from roost.store.metrics import StoreMetrics
 from roost.version import __version__
 from roost.web.auth import OneToken
+from roost.web.connections import ConnectionLimits, most_connections
 from roost.web.listen import bind, serve, url_of
 from roost.web.metrics import LoopMetrics, MetricsPage
 from roost.web.ops import OPS_PORT_ABOVE, Ops, check_loops
@@ -36,6 +38,7 @@ from roost.web.route import Edge, RouteStats, build_app
 
 log = logging.getLogger("roost.gameserver")
 
+OPS_LIMITS = ConnectionLimits(total=64)
 SILENT_S = 16.0
 """Without a report that was taken for so long this server is not ready."""
 RETRY_S = 1.0
@@ -116,7 +119,7 @@ async def game_server(
         stack.callback(beside.close)
         running = Running(settings, token)
         running.ops_url = url_of(beside)
-        beside_runner = await serve(running.ops.app(running.edge), beside)
+        beside_runner = await serve(running.ops.app(running.edge), beside, OPS_LIMITS)
         stack.push_async_callback(beside_runner.cleanup)
 
         client = await _connected(stack, running, where, token, identity, wait_s)
@@ -127,8 +130,9 @@ async def game_server(
         door = await stack.enter_async_context(
             client.door(me, world=own.world, capacity=own.capacity, url=running.public_url)
         )
-        game = GameServer(own, door)
-        runner = await serve(running.players_app(game), players)
+        limits = connection_limits(settings)
+        game = GameServer(own, door, limits)
+        runner = await serve(running.players_app(game), players, limits)
         stack.push_async_callback(runner.cleanup)
         stack.push_async_callback(game.room.close, CLOSE_S)
         stack.push_async_callback(_stop_listening, runner)
@@ -140,6 +144,14 @@ async def game_server(
             stack.callback(asyncio.create_task(loop).cancel)
         running.game, running.me = game, me
         yield running
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """What the players' listener is held to; the ops pages beside it keep theirs."""
+    own = settings.gameserver
+    per_address = 0 if settings.is_dev() else own.connections_per_address
+    total = max(16, most_connections() - OPS_LIMITS.total)
+    return ConnectionLimits(per_address, total, parse_networks(own.trusted_proxies))
 
 
 async def _connected(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roost.core.setting import check_fields, setting
+from roost.core.networks import check_players_url, parse_networks
+from roost.core.setting import check_fields, checked, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +18,17 @@ class GameServerSettings:
     idle_seconds: int = setting(120, "Silence after which a player is disconnected.")
     idle_warning_seconds: int = setting(30, "How long before that they are warned.")
 
+    trusted_proxies: str = setting(
+        "", "Networks of load balancers whose X-Forwarded-For is believed, as for the gateway."
+    )
+    connections_per_address: int = setting(
+        256,
+        "Connections that one address may hold; behind a trusted proxy, players that it may have connected. "
+        "Not applied in profile dev.",
+    )
+
     def faults(self) -> list[str]:
-        return check_fields(self)
+        faults = check_fields(self)
+        checked(faults, "public_url", check_players_url, self.public_url)
+        checked(faults, "trusted_proxies", parse_networks, self.trusted_proxies)
+        return faults

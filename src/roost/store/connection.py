@@ -8,6 +8,7 @@ timed out or went away: replies never shift to another caller.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import deque
@@ -21,6 +22,8 @@ from hiredis import ReplyError
 from roost.core.errors import StoreAccessDenied, StoreError, StoreRefused, StoreUnavailable
 from roost.store.call import Call, pack, refusal
 from roost.store.url import Address, Credentials
+
+log = logging.getLogger("roost.store.connection")
 
 LARGE_REPLY_BYTES = 256 * 1024
 """Replies above this delay everybody behind them; they belong on the bulk connection."""
@@ -65,11 +68,13 @@ class Connection(asyncio.Protocol):
         """Whether the socket's send buffer is full."""
         self.busy_since = 0.0
         """Loop time of the last sign of life, or of the first call after an idle time."""
-        self.large_replies = 0
+        self.address: Address | None = None
+        """The node at the other end."""
         self.lost: asyncio.Future[str] = loop.create_future()
         """Ends with the reason when the connection does."""
         self.on_error: Callable[[Call, str], None] = Call.refuse
         self.on_read: Callable[[], None] = _nothing
+        self.on_large: Callable[[], None] = _nothing
         self.on_lost: Callable[[Connection, str], None] = _ignore_loss
 
     def send(self, call: Call) -> None:
@@ -141,17 +146,25 @@ class Connection(asyncio.Protocol):
             reader.feed(data)
             while (reply := reader.gets()) is not _INCOMPLETE:
                 if self._unparsed > LARGE_REPLY_BYTES:
-                    self.large_replies += 1
+                    self.on_large()
                 self._unparsed = 0
                 call = slots.popleft()
                 if reply.__class__ is ReplyError:
-                    self.on_error(call, str(reply))
+                    self._hand_on(call, str(reply))
                 elif not call.future.done():
                     call.future.set_result(reply)
         except (hiredis.ProtocolError, IndexError):
             # Bytes that are no reply, or a reply to nothing: no later reply could be trusted either.
             self.abort()
         self.on_read()
+
+    def _hand_on(self, call: Call, message: str) -> None:
+        """The call has left its slot: if nobody can make sense of the error, it must end here."""
+        try:
+            self.on_error(call, message)
+        except Exception:
+            log.exception("an error reply could not be read", extra={"reason": message[:200]})
+            call.refuse(message)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -163,9 +176,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         reason = f"connection lost ({error})" if error else "connection closed by the store"
         self._transport = None
-        self.on_lost(self, reason)
-        if not self.lost.done():
+        if not self.lost.done():  # first: whoever keeps the link must hear of it, whatever the others do
             self.lost.set_result(reason)
+        self.on_lost(self, reason)
 
 
 async def dial(address: Address, access: Access, timeout_s: float) -> Connection:
@@ -178,6 +191,7 @@ async def dial(address: Address, access: Access, timeout_s: float) -> Connection
             except BaseException:
                 connection.abort()
                 raise
+            connection.address = address
             return connection
     except TimeoutError:
         raise StoreUnavailable(f"{address} did not answer within {timeout_s:g} s") from None

@@ -4,7 +4,7 @@
     -- Purpose in a sentence, then whatever a reader must know.
     --
     -- KEYS @discovery
-    --   index leases records     names that `store/keys/discovery.py` explains, and feed, bell of every scope
+    --   index leases records     names of `store/keys/discovery.py`; leader, feed, bell of every scope
     -- KEYS
     --   name     type    meaning
     --   many...  type    the rest of KEYS, zero or more; last line only

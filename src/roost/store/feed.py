@@ -3,7 +3,8 @@
 One follower per process and scope reads the stream when its doorbell rings (or, should a bell be
 missed, every five seconds) and keeps the newest entries in memory. Any number of local readers is
 served from there, each from its own mark: a slow one costs nothing but its own delay, and one that
-fell out of memory reads the store once.
+fell out of memory reads the store once. A follower that ends for whatever reason while somebody reads is
+replaced, and one that gets no answer asks again: nothing that it waits for may last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError
 from roost.core.events import START, Entry, Gap, Mark, news
-from roost.core.loops import Loops
+from roost.core.loops import Loops, up_to_date
 from roost.store.keys import Key
 
 log = logging.getLogger("roost.store.feed")
@@ -24,6 +25,8 @@ log = logging.getLogger("roost.store.feed")
 LOOK_INTERVAL_S = 5.0
 READ_COUNT = 500
 KEPT_ENTRIES = 1024
+READ_TIMEOUT_S = 15.0
+"""Longer than any call may take: a read that lasts so long was lost, and is begun again."""
 
 
 class Reader(Protocol):
@@ -82,15 +85,17 @@ class Feed:
                     yield entry
                     after = entry.mark
                 if not fresh:
+                    if after == self._mark:
+                        up_to_date()
                     await self._wait_for_look(seen)
         finally:
             self._stop()
 
     async def close(self) -> None:
-        if self._follower is not None:
-            self._follower.cancel()
-            await asyncio.gather(self._follower, return_exceptions=True)
-            self._follower = None
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.cancel()
+            await asyncio.gather(follower, return_exceptions=True)
 
     # -- readers
 
@@ -102,9 +107,10 @@ class Feed:
         if kept and kept[0].rev <= after.rev + 1 and after.rev <= kept[-1].rev:
             return news(after, kept[max(0, after.rev - kept[0].rev) :])
         try:
-            return await self._read(after)
-        except StoreError as error:
-            log.debug("feed not read", extra={"reason": error.message})
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                return await self._read(after)
+        except (StoreError, TimeoutError) as error:
+            log.debug("feed not read", extra={"reason": str(error)})
             return ()
 
     async def _wait_for_look(self, seen: int) -> None:
@@ -115,8 +121,18 @@ class Feed:
 
     def _start(self) -> None:
         self._readers += 1
+        self._have_follower()
+
+    def _have_follower(self) -> None:
         if self._follower is None or self._follower.done():
             self._follower = asyncio.create_task(self._follow_store())
+            self._follower.add_done_callback(self._replace)
+
+    def _replace(self, ended: asyncio.Task[None]) -> None:
+        """Readers wait for a follower: one that ended under them, whatever ended it, gets a successor."""
+        if ended is self._follower and self._readers:
+            log.error("follower replaced", extra={"loop": self._loop_name, "reason": _end_of(ended)})
+            self._have_follower()
 
     def _stop(self) -> None:
         self._readers -= 1
@@ -146,17 +162,21 @@ class Feed:
     async def _look(self) -> bool:
         """Read once and wake the readers; True if there may be more to read at once."""
         found: Sequence[Entry] | Gap = ()
-        if self._mark is None:
-            self._mark = await self.head()
-        else:
-            found = await self._read(self._mark)
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            if self._mark is None:
+                self._mark = await self.head()
+            else:
+                found = await self._read(self._mark)
         if isinstance(found, Gap):
             # Readers find the gap themselves: what was kept no longer joins what they have seen.
             self._forget()
         elif found:
             self._keep(found)
         self._wake()
-        return isinstance(found, Gap) or len(found) >= READ_COUNT - 1
+        is_behind = isinstance(found, Gap) or len(found) >= READ_COUNT - 1
+        if not is_behind:
+            up_to_date()
+        return is_behind
 
     def _keep(self, found: Sequence[Entry]) -> None:
         self._kept.extend(found)
@@ -178,7 +198,15 @@ class Feed:
         reply = await self._store.call(
             "XRANGE", self._feed, first, "+", "COUNT", READ_COUNT, key=self._feed, idempotent=True
         )
-        return news(after, [parse_entry(raw) for raw in reply])
+        try:
+            return news(after, [parse_entry(raw) for raw in reply])
+        except (ValueError, IndexError) as error:  # not one of ours: go round it, with a snapshot
+            log.error("unreadable feed entry", extra={"loop": self._loop_name, "reason": str(error)})
+            return Gap(after)
+
+
+def _end_of(task: asyncio.Task[None]) -> str:
+    return "cancelled" if task.cancelled() else repr(task.exception())
 
 
 class _Fields(Mapping[str, str]):

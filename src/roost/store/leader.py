@@ -1,8 +1,15 @@
 """One leader per scope, by a lease with a fencing token.
 
-A leader acts only inside the work given to `lead()`, only while `Tenure.holds()`, and sends its epoch
-with every write; the script that receives the write refuses an older epoch. So a leader that was
-stopped for an hour and wakes up in the middle of a loop can do no harm, and two never act at once.
+A leader acts only inside the work given to `lead()`, only while `Tenure.holds()`, and sends its name and its
+epoch with every write; the script that receives the write takes it only if both are those of the present
+grant (`store/lua/leads.lua`). So a leader that was stopped for an hour and wakes up in the middle of a loop
+can do no harm, two never act at once, and a store that was wiped takes orders from nobody until it has
+granted anew.
+
+A tenure ends with the connection over which it was granted: another primary may have granted another one.
+What remains: where a primary was replaced and still answers us (it was cut off from its sentinels, not from
+us), we act until our own look at the sentinels (every second) or at the cluster map tells us. What is written
+meanwhile goes to the old primary and is lost with it; what reaches the new one is refused.
 """
 
 from __future__ import annotations
@@ -10,14 +17,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from roost.core.backoff import jittered
 from roost.core.clock import Clock, SystemClock
 from roost.core.errors import InvalidInput, StoreError
 from roost.core.lease import MAX_STEP_MS, MIN_TTL_MS, Tenure, renew_interval_s
 from roost.core.loops import Loops
+from roost.store.connection import Connection
 from roost.store.keys import Key
 from roost.store.scripts import Library, Script
 
@@ -64,7 +73,9 @@ class LeaderLease:
         loops: Loops | None = None,
         on_lost: Callable[[], None] = lambda: None,
         job: str = "",
+        connection: Callable[[], Connection | None] | None = None,
     ) -> None:
+        """`connection`: the present one to the primary that grants."""
         if ttl_ms < MIN_TTL_MS:
             raise InvalidInput(
                 f"a leader lease of {ttl_ms} ms is too short, at least {MIN_TTL_MS} are needed"
@@ -81,26 +92,34 @@ class LeaderLease:
         self._on_lost = on_lost
         self._loop_name = f"leader {job or key.decode()}"
         self._job: asyncio.Task[None] | None = None
+        self._connection = connection
+        self._granted_over: Connection | None = None
         self._tenure: Tenure | None = None
+        self._last_epoch = 0
+        """Of the last grant: whoever granted it may have lost it, a new one must be larger."""
 
     @property
     def tenure(self) -> Tenure | None:
         """The present tenure while it holds by our own clock, else None. Ask before every step."""
         if self._tenure is not None and not self._tenure.holds(self._clock.monotonic()):
             return None
+        if self._granted_over is not None and self._granted_over.lost.done():
+            return None
         return self._tenure
 
     async def campaign(self) -> Tenure | Held:
         """Take or renew the leadership once."""
         asked_at = self._clock.monotonic()
-        epoch = str(self._tenure.epoch) if self._tenure else ""
+        epoch = str(self._last_epoch or "")
         answer = await self._campaign(
             leader=self._key, holder=self.holder, epoch=epoch, ttl_ms=self._ttl_ms, max_step_ms=MAX_STEP_MS
         )
         if isinstance(answer, Held):
             self._tenure = None
             return answer
-        self._tenure = Tenure(answer.epoch, asked_at, self._ttl_ms)
+        self._granted_over = self._connection() if self._connection is not None else None
+        self._last_epoch = max(self._last_epoch, answer.epoch)
+        self._tenure = Tenure(self.holder, answer.epoch, asked_at, self._ttl_ms)
         return self._tenure
 
     async def resign(self) -> None:
@@ -122,7 +141,22 @@ class LeaderLease:
 
     async def _turn(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
         await self._step(work)
-        await self._clock.sleep(self._pause_s() if self._job else jittered(LOOK_INTERVAL_S))
+        await self._unless_lost(
+            self._clock.sleep(self._pause_s() if self._job else jittered(LOOK_INTERVAL_S))
+        )
+
+    async def _unless_lost(self, awaited: Coroutine[Any, Any, Any]) -> None:
+        """Wait, but while leading no longer than the connection lasts over which we lead."""
+        if self._job is None or self._granted_over is None:
+            await awaited
+            return
+        waiting = asyncio.ensure_future(awaited)
+        try:
+            await asyncio.wait({waiting, self._granted_over.lost}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                waiting.result()
+        finally:
+            waiting.cancel()
 
     async def _step(self, work: Callable[[Tenure], Awaitable[None]]) -> None:
         if self._job is not None and self.tenure is None:
@@ -130,7 +164,7 @@ class LeaderLease:
         before = self._tenure.epoch if self._tenure else None
         try:
             async with asyncio.timeout(self._time_left_s()):
-                await self.campaign()
+                await self._unless_lost(self.campaign())
         except (StoreError, TimeoutError) as error:
             log.debug("campaign failed", extra={"reason": str(error)})
         tenure, job = self.tenure, self._job

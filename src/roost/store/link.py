@@ -30,6 +30,8 @@ log = logging.getLogger("roost.store.link")
 STALL_FACTOR = 2.0
 """A connection that owes a reply and is silent for this many command timeouts is given up as half open."""
 
+CLOSED = "the store connection was closed"
+
 REDIAL_PAUSE_S = 0.05
 """Between the loss of a connection and the first attempt at another."""
 
@@ -52,6 +54,10 @@ class LinkStats:
     timeouts: int = 0
     overloads: int = 0
     unknown_outcomes: int = 0
+    large_replies: int = 0
+
+    def count_large(self) -> None:
+        self.large_replies += 1
 
 
 ErrorPolicy = Callable[["Link", Call, str, str], bool]
@@ -93,9 +99,10 @@ class Link:
         options: LinkOptions,
         policy: ErrorPolicy,
         on_trouble: Callable[[], None] = lambda: None,
-        is_bulk: bool = False,
+        main: Link | None = None,
         loops: Loops | None = None,
     ) -> None:
+        """`main`: the link whose bulk line this is."""
         self.name = name
         self._loops = loops or Loops()
         self.stats = LinkStats()
@@ -103,14 +110,15 @@ class Link:
         self._connect = connect
         self._options, self._max_inflight = options, options.max_inflight
         self._policy = policy
-        self._on_trouble = on_trouble
-        self.is_bulk = is_bulk
+        self._on_trouble = _guarded(on_trouble)
+        self.is_bulk = main is not None
+        self._main = main or self
         self._connection: Connection | None = None
         self._line = WaitingCalls()
         self._waiting = self._line.calls
         self._ticker = Ticker(self._loop, min(0.1, options.command_timeout_s / 10), self._expire)
         self._closed = False
-        self._up_since = 0.0
+        self.up_since = 0.0  # loop time, of the present connection
         self._down_since = self._loop.time()
         self._why_down = "not connected yet"
         self._refused: StoreRefused | None = None
@@ -145,12 +153,11 @@ class Link:
 
     def _why_not_wait(self) -> StoreUnavailable | None:
         if self._closed:
-            return StoreUnavailable("the store connection was closed")
+            return StoreUnavailable(CLOSED)
         if len(self._waiting) >= self._options.max_waiting:
             self.stats.overloads += 1
             return StoreOverloaded(f"{len(self._waiting)} calls are already waiting for {self.name}")
-        away_s = self._loop.time() - self._down_since if self._connection is None else 0.0
-        if away_s > self._options.command_timeout_s:
+        if not self.connected and self._loop.time() - self._down_since > self._options.command_timeout_s:
             return StoreUnavailable(f"the store is away: {self._why_down}")
         return None
 
@@ -201,6 +208,11 @@ class Link:
         return self._connection is not None
 
     @property
+    def connection(self) -> Connection | None:
+        """The present one, with the address of the node; the lines of a link may differ for a moment."""
+        return self._connection
+
+    @property
     def why_down(self) -> str:
         return "" if self.connected else self._why_down
 
@@ -215,10 +227,6 @@ class Link:
     def lines(self) -> list[Link]:
         """This link, and its bulk line where there is one."""
         return [self, self._bulk] if self._bulk else [self]
-
-    @property
-    def large_replies(self) -> int:
-        return self._connection.large_replies if self._connection else 0
 
     async def ready(self, timeout_s: float | None = None) -> None:
         """Wait until the node is connected; raise the reason if its first attempt failed or time is over."""
@@ -241,9 +249,10 @@ class Link:
             self._connection.abort()
 
     def redial(self, why: str) -> None:
-        """Drop the connection unless it is so new that dialling again would find the same node."""
-        if self._loop.time() - self._up_since > REDIAL_AFTER_S:
-            self.drop(why)
+        """Drop every line's connection, but one so new that dialling again would find the same node."""
+        for line in self._main.lines():
+            if self._loop.time() - line.up_since > REDIAL_AFTER_S:
+                line.drop(why)
 
     async def retire(self) -> list[Call]:
         """Hang up for good; returns the calls that another link may still carry out."""
@@ -260,7 +269,7 @@ class Link:
             await asyncio.wait([call.future for call in self._connection.slots], timeout=grace_s)
         await self._hang_up()
         for call in self.withdraw():
-            call.fail(StoreUnavailable("the store connection was closed"))
+            call.fail(StoreUnavailable(CLOSED))
         await asyncio.gather(self._keeper, return_exceptions=True)
         if self._bulk is not None:
             await self._bulk.close(grace_s)
@@ -277,11 +286,11 @@ class Link:
             return END
         try:
             connection = await self._connect()
+            self._attach(connection)
         except Exception as error:
             self._refused = error if isinstance(error, StoreRefused) else None
             self._note_failure(reason_of(error))
             raise
-        self._attach(connection)
         self._loops.loop(f"link {self.name}").good()
         await asyncio.shield(connection.lost)
         return None
@@ -294,32 +303,29 @@ class Link:
         self._on_trouble()
 
     def _attach(self, connection: Connection) -> None:
+        if connection.lost.done():  # nobody would take its calls back: they would wait for ever
+            raise StoreUnavailable(connection.lost.result())
         connection.on_error = self._on_error
+        connection.on_large = self.stats.count_large
         connection.on_read = self._pump
         connection.on_lost = self._detach
         self._connection = connection
-        self._up_since = self._loop.time()
+        self.up_since = self._loop.time()
         self.stats.connects += 1
         if self.stats.connects > 1:
             log.info("store back", extra={"link": self.name})
         self._changed.set()
         self._pump()
-        if connection.slots:
-            self._ticker.start()
+        self._ticker.start()
 
     def _detach(self, connection: Connection, reason: str) -> None:
         self._connection = None
         self._down_since = self._loop.time()
         sent, unsent = connection.take_back()
-        again: list[Call] = []
-        for call in sent:
-            if call.future.done():
-                continue
-            if call.idempotent and not self._closed:
-                again.append(call)
-            else:
-                self.stats.unknown_outcomes += 1
-                call.lose(reason)
+        again, lost = _sorted_out(sent, may_repeat=not self._closed)
+        self.stats.unknown_outcomes += len(lost)
+        for call in lost:
+            call.lose(reason)
         self._line.put_back(again + unsent)
         if not self._closed:
             self.stats.losses += 1
@@ -330,9 +336,30 @@ class Link:
     def _bulk_link(self) -> Link:
         """The second line, for replies above 256 KB; opened by its first user."""
         if self._bulk is None:
-            same = (self._connect, self._options, self._policy, self._on_trouble)
-            self._bulk = Link(f"{self.name} bulk", *same, is_bulk=True, loops=self._loops)
+            same = (self._connect, self._options, self._policy, self._on_trouble, self, self._loops)
+            self._bulk = Link(f"{self.name} bulk", *same)
         return self._bulk
+
+
+def _sorted_out(sent: list[Call], *, may_repeat: bool) -> tuple[list[Call], list[Call]]:
+    """Of calls without a reply: those to be sent again, and those whose outcome is unknown."""
+    again, lost = list[Call](), list[Call]()
+    for call in sent:
+        if not call.future.done():
+            (again if call.idempotent and may_repeat else lost).append(call)
+    return again, lost
+
+
+def _guarded(listener: Callable[[], None]) -> Callable[[], None]:
+    """A listener's own fault must not keep a link from taking back the calls that were lost."""
+
+    def tell() -> None:
+        try:
+            listener()
+        except Exception:
+            log.exception("a listener of a link failed")
+
+    return tell
 
 
 def retry_later(call: Call, delay_s: float, submit: Callable[[Call], None], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -16,6 +17,18 @@ class StoreMetrics:
     def collect(self) -> Iterator[Metric]:
         yield from self._scripts()
         yield from self._links()
+        yield self._staleness()
+
+    def _staleness(self) -> Metric:
+        stale = GaugeMetricFamily(
+            "roost_follower_staleness_seconds",
+            "Since a loop that follows changes last knew that it had all of them",
+            labels=["loop"],
+        )
+        for loop in self._store.loops.all():
+            if (at := loop.up_to_date_at) is not None:
+                stale.add_metric([loop.name], time.monotonic() - at)
+        return stale
 
     def _scripts(self) -> Iterator[Metric]:
         latency = HistogramMetricFamily(
@@ -50,7 +63,7 @@ class StoreMetrics:
                 "timeout": link.stats.timeouts,
                 "overload": link.stats.overloads,
                 "unknown_outcome": link.stats.unknown_outcomes,
-                "large_reply": 0 if link.is_bulk else link.large_replies,
+                "large_reply": 0 if link.is_bulk else link.stats.large_replies,
             }
             for event, count in counts.items():
                 events.add_metric([link.name, event], count)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from roost.core.ids import check_name
 
-Kind = Literal["discovery", "world"]
+Kind = Literal["discovery", "world", "alerts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Scope:
 def discovery() -> Scope:
     """Discovery is one scope: one revision, one feed for all types and groups."""
     return Scope("discovery", "sd")
+
+
+def alerts() -> Scope:
+    """Who tells whom of an incident."""
+    return Scope("alerts", "alerts")
 
 
 def world(name: str) -> Scope:

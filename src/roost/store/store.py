@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from roost.core.errors import DataFolderInUse, FormatMismatch, StartFailed, StoreRefused, StoreUnavailable
+from roost.core.errors import (
+    DataFolderInUse,
+    FormatMismatch,
+    InvalidInput,
+    StartFailed,
+    StoreRefused,
+    StoreUnavailable,
+)
 from roost.core.loops import Loops
 from roost.store.call import Call, pack
 from roost.store.connection import Access
@@ -117,14 +125,16 @@ class Store:
 
     def leader(self, scope: Scope, name: str, *, job: str = "", ttl_ms: int = 10_000) -> LeaderLease:
         """A candidate for the leadership of a scope, or of one job in it."""
+        key = self.keys.leader(scope, job)
         return LeaderLease(
             self.library,
-            self.keys.leader(scope, job),
+            key,
             name,
             ttl_ms,
             loops=self.loops,
             on_lost=lambda: self._lost_leader(job or scope.tag),
             job=job or str(scope),
+            connection=lambda: self.topology.connection_for(key),
         )
 
     def on_leader_lost(self, callback: Callable[[str], None]) -> None:
@@ -137,6 +147,13 @@ class Store:
 
     def links(self) -> list[Link]:
         return self.topology.links()
+
+    def answering_since(self) -> float | None:
+        """Loop time since which every primary is connected; None while one is not, or none is known."""
+        links = self.links()
+        if not links or not all(link.connected for link in links):
+            return None
+        return max(link.up_since for link in links)
 
     async def ping(self, timeout_s: float = 1.0) -> float:
         """Seconds to every primary and back; raises what a call would raise."""
@@ -152,11 +169,14 @@ class Store:
         await asyncio.gather(*calls)
         return time.perf_counter() - started
 
-    async def reauthenticate(self, credentials: Credentials) -> None:
+    async def reauthenticate(self, credentials: Credentials, sentinel: Credentials | None = None) -> None:
         """Use a new password from now on, on the open connections too; no call is interrupted.
 
-        If a node refuses it, its connection stays as it was, and the old password is kept.
+        If a node refuses it, its connection stays as it was, and the old password is kept. `sentinel` is
+        for the next connections to sentinels.
         """
+        if sentinel is not None and isinstance(self.topology, Sentinel):
+            self.topology.sentinel_access.credentials = sentinel
         former, self.topology.access.credentials = self.topology.access.credentials, credentials
         try:
             for link in self.links():
@@ -169,6 +189,19 @@ class Store:
         except StoreRefused:
             self.topology.access.credentials = former
             raise
+
+    async def take_up(self, fresh: StoreUrl, former: StoreUrl) -> None:
+        """Use the passwords of a URL that was read again; `InvalidInput` if it names another store."""
+        bare = Credentials()
+        place, former_place = (
+            replace(url, credentials=bare, sentinel_credentials=bare) for url in (fresh, former)
+        )
+        if place != former_place:
+            raise InvalidInput(
+                f"the store URL names another store now ({fresh}, it was {former})",
+                hint="only the password can be changed while Roost runs; restart it for anything else",
+            )
+        await self.reauthenticate(fresh.credentials, fresh.sentinel_credentials)
 
     async def check_format(self) -> None:
         """Mark an empty store with our format number; refuse one that holds another."""

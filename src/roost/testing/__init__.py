@@ -8,6 +8,7 @@ The SDK without a network: `FakeTransport`. Transcripts that are compared with w
 from roost.testing.clock import FakeClock
 from roost.testing.fleet import Fault, Fleet, run_fleet
 from roost.testing.gateway import Answer, Gateway, open_gateway
+from roost.testing.leading import Leader
 from roost.testing.script import Script
 from roost.testing.servers import (
     RunningCluster,
@@ -34,6 +35,7 @@ __all__ = [
     "Fault",
     "Fleet",
     "Gateway",
+    "Leader",
     "Names",
     "RunningCluster",
     "RunningServer",

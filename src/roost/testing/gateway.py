@@ -17,6 +17,7 @@ from typing import Any
 from aiohttp import ClientSession
 
 from roost.app import Platform
+from roost.gateway.context import connection_limits
 from roost.gateway.server import build_app
 from roost.settings import Settings
 from roost.testing.stores import open_store
@@ -86,7 +87,7 @@ async def open_gateway(
         platform = Platform(settings, store, ("gateway",))
         listener = bind("127.0.0.1", 0)
         host, port = listener.getsockname()
-        runner = await serve(build_app(platform, more_routes), listener)
+        runner = await serve(build_app(platform, more_routes), listener, connection_limits(settings))
         running = [asyncio.create_task(loop) for loop in (platform.loops() if loops else ())]
         try:
             async with ClientSession(f"http://{host}:{port}") as session:

@@ -24,6 +24,7 @@ from roost.api.discovery import (
     Beat,
     BeatReply,
     Change,
+    EndCause,
     Instance,
     InstanceDetail,
     InstanceList,
@@ -156,11 +157,14 @@ class FakeRegistry:
             reply = InstanceDetail(found, found.status, [])
         return await self.script.reply("get", instance_id, reply)
 
-    async def remove(self, instance_id: str, type_: str, group: str, life: str) -> None:
+    async def remove(
+        self, instance_id: str, type_: str, group: str, life: str, cause: EndCause = "terminated"
+    ) -> None:
         self.script.arrive("remove", instance_id)
         found = self._known(instance_id, life)
         del self.instances[instance_id]
-        self.removed.add(instance_id)
+        if cause == "terminated":
+            self.removed.add(instance_id)
         self._publish("removed", found, None)
         await self.script.reply("remove", instance_id, None)
 
@@ -279,7 +283,9 @@ class FakeAdmission:
         self.consumed[given.life] = max(given.counted, self.consumed.get(given.life, 0))
         self.reports.append(given)
         asking, self.asking = self.asking, []
-        return await self.script.reply("report", server_id, ReportReply(self.consumed[given.life], asking))
+        return await self.script.reply(
+            "report", server_id, ReportReply(self.consumed[given.life], asking=asking)
+        )
 
     def forget(self, user: str) -> None:
         """As a store does that lost its last writes: they were never let in."""

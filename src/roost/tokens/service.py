@@ -16,17 +16,17 @@ import secrets
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
-from roost.api.limits import MAX_TOKEN_NAME
-from roost.api.tokens import NewToken, Scope, Token, TokenInput
-from roost.core.errors import Forbidden, InvalidInput, NotAuthenticated, NotFound, StartFailed
+from roost.api.limits import MAX_BINDINGS, MAX_TOKEN_NAME
+from roost.api.tokens import ALL_SCOPES, NewToken, Scope, Token, TokenInput
+from roost.core.errors import InvalidInput, NotAuthenticated, NotFound, StartFailed
+from roost.core.grants import Grant
+from roost.core.ids import check_name
 from roost.store.keys.tokens import TOKENS
 from roost.store.store import Store
 
-ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
 REFRESH_S = 2.0
 MAX_TOKENS = 256
 MAX_TOKEN_CHARS = 512
@@ -37,7 +37,17 @@ class KeptToken(msgspec.Struct, rename="camel"):
     scopes: list[Scope]
     created_at: str
     digest: str
+    worlds: list[str] = []
+    types: list[str] = []
+    server_id: str = ""
 
+    @property
+    def grant(self) -> Grant:
+        return Grant(frozenset(self.scopes), frozenset(self.worlds), frozenset(self.types), self.server_id)
+
+
+Known = list[tuple[bytes, Grant]]
+_EVERYTHING = Grant(ALL_SCOPES)
 
 _decode = msgspec.json.Decoder(KeptToken).decode
 
@@ -46,42 +56,42 @@ class Tokens:
     """The tokens that this gateway accepts."""
 
     def __init__(self, root_token: str, store: Store) -> None:
-        self._root = (_digest(root_token), ALL_SCOPES)
+        self._root = (_digest(root_token), _EVERYTHING)
         self._store = store
         self._key = store.keys.plain(TOKENS)
-        self._known: list[tuple[bytes, frozenset[str]]] = [self._root]
+        self._known: Known = [self._root]
         self._read_at = -REFRESH_S
         self._reading = asyncio.Lock()
 
-    async def check(self, presented: str, scope: Scope) -> None:
-        """Return if this token has this scope."""
+    async def check(self, presented: str, scope: Scope) -> Grant:
+        """What this token allows, if it has this scope."""
         if not presented or len(presented) > MAX_TOKEN_CHARS:
             raise NotAuthenticated
         digest = _digest(presented)
         granted = self._find(digest, self._known)
-        if granted is not ALL_SCOPES and (granted is None or time.monotonic() - self._read_at > REFRESH_S):
+        if granted is not _EVERYTHING and (granted is None or time.monotonic() - self._read_at > REFRESH_S):
             granted = self._find(digest, await self._refresh())
         if granted is None:
             raise NotAuthenticated("this API token is not known here")
-        if scope not in granted:
-            raise Forbidden(f"this needs a token with the scope {scope}")
-
-    @staticmethod
-    def _find(digest: bytes, known: list[tuple[bytes, frozenset[str]]]) -> frozenset[str] | None:
-        granted = None
-        for one, scopes in known:  # all of them, always: the time must not tell which one fits
-            if hmac.compare_digest(digest, one):
-                granted = scopes
+        granted.check_scope(scope)
         return granted
 
-    async def _refresh(self) -> list[tuple[bytes, frozenset[str]]]:
+    @staticmethod
+    def _find(digest: bytes, known: Known) -> Grant | None:
+        granted = None
+        for one, grant in known:  # all of them, always: the time must not tell which one fits
+            if hmac.compare_digest(digest, one):
+                granted = grant
+        return granted
+
+    async def _refresh(self) -> Known:
         """Read the store's tokens, at most ten times a second whatever is presented."""
         async with self._reading:
             if time.monotonic() - self._read_at > REFRESH_S / 20:
                 kept = await self._read()
                 self._known = [
                     self._root,
-                    *((bytes.fromhex(t.digest), frozenset(t.scopes)) for t in kept.values()),
+                    *((bytes.fromhex(t.digest), t.grant) for t in kept.values()),
                 ]
                 self._read_at = time.monotonic()
         return self._known
@@ -99,26 +109,46 @@ class Tokens:
             raise InvalidInput(
                 "a token needs at least one scope", hint=f"scopes: {', '.join(sorted(ALL_SCOPES))}"
             )
+        _check_bindings(given)
         if await self._store.call("HLEN", self._key, key=self._key, idempotent=True) >= MAX_TOKENS:
             raise InvalidInput(f"there are {MAX_TOKENS} tokens already", hint="revoke those that nobody uses")
         token_id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         token = f"roost_{token_id}_{secret}"
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
-        kept = KeptToken(given.name, given.scopes, created_at, _digest(token).hex())
+        bound = (given.worlds, given.types, given.server_id)
+        kept = KeptToken(given.name, given.scopes, created_at, _digest(token).hex(), *bound)
         await self._store.call(
             "HSET", self._key, token_id, msgspec.json.encode(kept), key=self._key, idempotent=True
         )
         self._read_at = -REFRESH_S
-        return NewToken(token_id, given.name, given.scopes, created_at, token)
+        return NewToken(token_id, given.name, given.scopes, created_at, token, *bound)
 
     async def list(self) -> list[Token]:
         kept = await self._read()
-        return [Token(key, t.name, t.scopes, t.created_at) for key, t in sorted(kept.items())]
+        return [
+            Token(key, t.name, t.scopes, t.created_at, t.worlds, t.types, t.server_id)
+            for key, t in sorted(kept.items())
+        ]
 
     async def revoke(self, token_id: str) -> None:
         if not await self._store.call("HDEL", self._key, token_id, key=self._key, idempotent=True):
             raise NotFound(f"there is no token {token_id[:40]!r}", hint="`roost token list` shows them")
         self._read_at = -REFRESH_S
+
+
+def _check_bindings(given: TokenInput) -> None:
+    for what, names in (("world", given.worlds), ("type", given.types)):
+        if len(names) > MAX_BINDINGS:
+            raise InvalidInput(f"a token is bound to at most {MAX_BINDINGS} {what}s, not {len(names)}")
+        for name in names:
+            check_name(name, what)
+    if given.server_id:
+        check_name(given.server_id, "serverId")
+    if "admin" in given.scopes and (given.worlds or given.types or given.server_id):
+        raise InvalidInput(
+            "a token with the scope admin cannot be bound: it could make one that is not",
+            hint="leave the scope or the bindings out",
+        )
 
 
 def root_token(configured: str, path: Path) -> str:

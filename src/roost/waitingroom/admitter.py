@@ -1,18 +1,21 @@
 """The loop that lets people in: one tick a second, by the leader of the world.
 
 A tick that is lost, doubled or run by two leaders cannot over-admit: the script computes the budget where it
-spends it. The lease only keeps managers from doing the same work, and its epoch fences a sleeper.
+spends it. The lease only keeps managers from doing the same work, and its grant fences a sleeper. Before a
+tick, and whenever discovery has news, the leader writes into the ledger which servers take people (`Fleet`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
 
 from roost.core.lease import MAX_STEP_MS, Tenure
 from roost.core.loops import END, Loops
-from roost.waitingroom.scripts import Deposed, Ticked
+from roost.waitingroom.fleet import Fleet
+from roost.waitingroom.scripts import Deposed, NewsLost, Ticked
 from roost.waitingroom.service import WaitingRoom
 
 log = logging.getLogger("roost.waitingroom.admitter")
@@ -21,15 +24,17 @@ EXPIRE_LIMIT = 256
 SCAN_LIMIT = 1000
 """People scanned in one line in one tick; where all of them are away, the next tick follows at once."""
 MAX_TICKS_IN_A_ROW = 200
+NEWS_PAUSE_S = 0.02
+"""Changes of discovery that come this soon after each other are one write."""
 
 
 class Admitter:
     """Ticks one world."""
 
-    def __init__(self, room: WaitingRoom, loops: Loops | None = None) -> None:
+    def __init__(self, room: WaitingRoom, fleet: Fleet, loops: Loops | None = None) -> None:
         self._room = room
+        self._fleet = fleet
         self._loops = loops or Loops()
-        self._began = 0.0
         self.ticks = 0
         self.tenures = 0
         self.leading = False
@@ -38,37 +43,69 @@ class Admitter:
         """The leader's work, until another leads. A round that fails is tried again after a backoff."""
 
         async def turn() -> object:
-            self._began = time.monotonic()
-            return None if await self._round(tenure.epoch) else END
+            began = time.monotonic()
+            goes_on = await self._round(tenure) and await self._tell_news(tenure, began)
+            return None if goes_on else END
 
         self.tenures += 1
         self.leading = True
+        self._fleet.begin()
+        following = asyncio.create_task(self._fleet.follow())
         try:
-            await self._loops.keep_running(f"admit {self._room.world}", turn, pause_s=self._pause_s)
+            await self._loops.keep_running(f"admit {self._room.world}", turn)
         finally:
             self.leading = False
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
-    def _pause_s(self) -> float:
-        """What is left of the tick after a round."""
-        return max(0.01, self._room.policy.tick_ms / 1000 - (time.monotonic() - self._began))
+    async def _tell_news(self, tenure: Tenure, began: float) -> bool:
+        """What is left of the tick after a round: write what discovery says as soon as it says it."""
+        until = began + self._room.policy.tick_ms / 1000
+        while (left := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await self._fleet.changed.wait()
+            except TimeoutError:
+                break
+            await asyncio.sleep(NEWS_PAUSE_S)
+            if not await self._fleet.write(tenure):
+                return False
+        return True
 
-    async def _round(self, epoch: int) -> bool:
-        """A tick, and more at once while people who are away hide those who are there."""
+    async def _round(self, tenure: Tenure) -> bool:
+        """A tick, and more at once while people who are away hide those who are there. False: deposed."""
         left = self._room.policy.batch
         for _ in range(MAX_TICKS_IN_A_ROW):
-            ticked = await self.tick(epoch, left)
-            if isinstance(ticked, Deposed):
-                log.warning("another leader has ticked", extra={"world": self._room.world})
+            if not await self._fleet.write(tenure):
                 return False
+            if not self._fleet.news:
+                return True  # which servers there are is not known yet
+            ticked = await self.tick(tenure, left)
+            if isinstance(ticked, Deposed):
+                log.warning("another leads, or nobody", extra={"world": self._room.world})
+                return False
+            if isinstance(ticked, NewsLost):
+                self._fleet.forget_written()
+                continue
             left -= ticked.issued
             if not ticked.more or left <= 0:
                 break
         return True
 
-    async def tick(self, epoch: int, batch: int) -> Ticked | Deposed:
+    def _log_tickets(self, tickets: list[str]) -> None:
+        """One line for each, with as much of its id as finds it and cannot be used."""
+        for rank, (user, tid) in enumerate(zip(tickets[::2], tickets[1::2], strict=True), start=1):
+            log.info(
+                "ticket",
+                extra={"world": self._room.world, "userId": user, "ticketId": tid[:8], "rank": rank},
+            )
+
+    async def tick(self, tenure: Tenure, batch: int) -> Ticked | NewsLost | Deposed:
         policy = self._room.policy
         answer = await self._room.scripts.admit(
-            epoch=epoch,
+            holder=tenure.holder,
+            epoch=str(tenure.epoch),
+            news=self._fleet.news,
             max_step_ms=MAX_STEP_MS,
             ticket_ms=policy.ticket_ms,
             late_ms=policy.late_ms,
@@ -90,4 +127,5 @@ class Admitter:
                     "waiting": answer.waiting,
                 },
             )
+            self._log_tickets(answer.tickets)
         return answer

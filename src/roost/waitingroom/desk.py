@@ -34,6 +34,8 @@ NO_LINE = "-"
 """In the receipt of a ticket's holder: they stand in no line, so the store is asked about them."""
 AWAY = "the line stands still for a moment; you keep your place"
 
+NOWHERE = "no server takes people just now; your ticket stays good, keep this open"
+
 RateLimit = Callable[[str], None]
 """Counts a call of this user, or raises `TooManyRequests`: for calls that the store does not count."""
 
@@ -43,8 +45,6 @@ class Desk:
 
     def __init__(self, room: WaitingRoom, presence: Presence, push: Push, keyring: KeyRing) -> None:
         self.world = room.world
-        self.entries = 0
-        """Entries that this process answered."""
         self._room = room
         self._presence = presence
         self._push = push
@@ -67,10 +67,15 @@ class Desk:
             case answers.Full(waiting):
                 raise e.WorldClosed(f"{waiting} people wait already", hint="try again in a few minutes")
         reply = await self._reply(given.user_id, answer, receipt)
-        self.entries += 1
         log.info(
             "entry",
-            extra={"userId": given.user_id, "world": self.world, "status": reply.status, "rank": reply.rank},
+            extra={
+                "userId": given.user_id,
+                "world": self.world,
+                "status": reply.status,
+                "rank": reply.rank,
+                **({"ticketId": answer.tid[:8]} if isinstance(answer, answers.Offered) else {}),
+            },
         )
         return reply
 
@@ -113,9 +118,9 @@ class Desk:
                     receipt = self._keyring.passes.receipt(reply.receipt, self.world, user)
                 await waiter.wait(reply.next_poll_ms / 1000)
 
-    async def leave(self, user: str) -> None:
-        """Give up a place or a ticket, if there is one."""
-        if isinstance(await self._room.leave(user), answers.Inside):
+    async def leave(self, user: str, receipt: Receipt | None) -> None:
+        """Give up the place or ticket that the receipt names, if they still have it."""
+        if isinstance(await self._room.leave(user, receipt), answers.Inside):
             raise e.InvalidInput("a person in the game leaves by leaving the game")
 
     def _from_afar(self, receipt: Receipt, board: WorldBoard, limit_far: RateLimit) -> PlaceReply | None:
@@ -139,6 +144,7 @@ class Desk:
             seq=receipt.seq,
             line=receipt.line,
             rank=rank,
+            confirmed_at=max(receipt.at, self._presence.confirmed_at(receipt.user)),
             away_ahead=line.away,
             was_away=False,
             poll_ms=poll_ms,
@@ -171,15 +177,16 @@ class Desk:
                 assert_never(answer)
 
     def _promoted(self, user: str, board: WorldBoard, seq: int, tid: str, left_ms: int) -> PlaceReply:
+        server_url = board.server_url()
         return PlaceReply(
             "PROMOTED",
             world=self.world,
             next_poll_ms=2000,
             ticket_id=self._keyring.passes.sign_ticket(Ticket(self.world, user, tid, seq)),
-            receipt=self._signed(user, board, seq, NO_LINE, 0),
+            receipt=self._signed(user, board, seq, NO_LINE, 0, time.time()),
             expires_in_ms=left_ms,
-            server_url=board.server_url(),
-            message=board.message,
+            server_url=server_url,
+            message=board.message or ("" if server_url else NOWHERE),
         )
 
     def _near(
@@ -192,6 +199,7 @@ class Desk:
             seq=found.seq,
             line=found.line,
             rank=found.rank,
+            confirmed_at=time.time(),
             away_ahead=found.away_ahead,
             was_away=bool(found.was_away),
             poll_ms=found.poll_ms,
@@ -209,6 +217,7 @@ class Desk:
         seq: int,
         line: str,
         rank: int,
+        confirmed_at: float,
         away_ahead: int,
         was_away: bool,
         poll_ms: int,
@@ -232,7 +241,7 @@ class Desk:
             was_away=was_away,
             eta_seconds=eta[0] if eta else None,
             eta_high_seconds=eta[1] if eta else None,
-            receipt=self._signed(user, board, seq, line, 0 if opens_ms else rank),
+            receipt=self._signed(user, board, seq, line, 0 if opens_ms else rank, confirmed_at),
             message=board.message,
         )
 
@@ -244,7 +253,9 @@ class Desk:
         self._room.board.forget()
         return await self._room.board.get()
 
-    def _signed(self, user: str, board: WorldBoard, seq: int, line: str, shown: int) -> str:
+    def _signed(
+        self, user: str, board: WorldBoard, seq: int, line: str, shown: int, confirmed_at: float
+    ) -> str:
         return self._keyring.passes.sign_receipt(
-            Receipt(self.world, user, board.born, seq, line, shown, time.time())
+            Receipt(self.world, user, board.born, seq, line, shown, confirmed_at)
         )

@@ -44,6 +44,14 @@ class KeyRing:
                 log.warning("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
         return self._passes
 
+    @property
+    def ticket_digests(self) -> tuple[str, ...]:
+        """Of the keys for tickets, the one that signs first; none where nothing can be signed."""
+        try:
+            return self.passes.ticket_digests
+        except e.WorldClosed:
+            return ()
+
     def entry_pass(self, given: EntryInput) -> EntryPass:
         """What the login service signed; what they say themselves where entries need no signature."""
         if self.takes_unsigned and not given.signature:
@@ -53,6 +61,13 @@ class KeyRing:
                 "an entry needs the signature of the login service", hint="see roost.sign_entry"
             )
         return self.passes.entry(given.signature, given.world, given.user_id, time.time())
+
+    def life_proof(self, server_id: str, life: str) -> str:
+        """What a server shows when it acts for itself; empty where nothing can be signed."""
+        try:
+            return self.passes.sign_life(server_id, life)
+        except e.WorldClosed:
+            return ""
 
     def _keys(self, configured: str, variable: str) -> tuple[MasterKey, ...]:
         if configured:

@@ -42,13 +42,14 @@ class WorldMetrics:
     def _process(self) -> Iterator[Metric]:
         """What this process did for its worlds."""
         worlds = self._worlds.all()
-        entries = Metric("queue_entry_throughput", "Entries that this process answered", "counter")
+        entries = Metric("queue_entry_throughput", "Calls for entry, by what came of them", "counter")
+        for (name, outcome), count in self._worlds.entries.items():
+            entries.add_sample(entries.name, {"world": name, "outcome": outcome}, count)
         leads = CounterMetricFamily(
             "queue_leader_changes", "Times this process became a world's leader", labels=["world"]
         )
         ticks = CounterMetricFamily("queue_ticks", "Ticks that this process ran", labels=["world"])
         for world in worlds:
-            entries.add_sample(entries.name, {"world": world.name}, world.desk.entries)
             leads.add_metric([world.name], world.admitter.tenures)
             ticks.add_metric([world.name], world.admitter.ticks)
         yield from (entries, leads, ticks)

@@ -5,19 +5,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 from roost.waitingroom.scripts import Board
-
-
-class ServerLife(Protocol):
-    """One life of one server, as discovery names it when it ends."""
-
-    @property
-    def server_id(self) -> str: ...
-
-    @property
-    def life(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +20,14 @@ class Row:
     inside: int
     """The most people that may be on it."""
     doubt: bool
+    open: bool
+    """Whether it takes new users, as the leader heard of discovery."""
     url: str
+
+    @property
+    def room(self) -> int:
+        """How many more it may let in; the formula of `row_room.lua`."""
+        return max(0, self.capacity - self.inside) if self.open else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,8 @@ class WorldBoard:
     numbers: dict[str, str]
     lines: dict[str, Line]
     servers: tuple[Row, ...]
+    pending: tuple[Row, ...]
+    """Servers that report, and that discovery does not show: they count for nothing."""
     offers: int
     held: int
 
@@ -79,6 +78,7 @@ class WorldBoard:
                 for line, waiting, away, marks in triples
             },
             tuple(map(_row, found.servers[::2], found.servers[1::2])),
+            tuple(map(_row, found.pending[::2], found.pending[1::2])),
             found.offers,
             found.held,
         )
@@ -109,7 +109,8 @@ class WorldBoard:
 
     @property
     def capacity(self) -> int:
-        cap = sum(row.capacity for row in self.servers)
+        """The people inside, and how many more the open servers may let in; no more than the limit."""
+        cap = sum(row.inside + row.room for row in self.servers)
         return cap if self.limit is None else min(cap, self.limit)
 
     @property
@@ -129,11 +130,14 @@ class WorldBoard:
         return sum(line.away for line in self.lines.values())
 
     def server_url(self, rng: random.Random | None = None) -> str:
-        """Where to send somebody with a ticket: a server with room, the emptier the likelier."""
-        open_rows = [row for row in self.servers if row.url and row.capacity > row.inside]
-        if not open_rows:
-            return next((row.url for row in self.servers if row.url), "")
-        rooms = [row.capacity - row.inside for row in open_rows]
+        """Where to send somebody with a ticket: an open server with room, the emptier the likelier.
+
+        Where all are full just now, one of the open ones; empty if none is open: then they ask again.
+        """
+        open_rows = [row for row in self.servers if row.open and row.url]
+        rooms = [row.room for row in open_rows]
+        if not any(rooms):
+            return open_rows[0].url if open_rows else ""
         return (rng or random).choices(open_rows, rooms)[0].url
 
 
@@ -144,6 +148,6 @@ def most_inside(*, reported: int, counted: int, consumed: int) -> int:
 
 def _row(server_id: str, packed: str) -> Row:
     """Reads what `row_pack.lua` writes."""
-    life, capacity, reported, counted, consumed, _, doubt, url = packed.split("\t")
+    life, capacity, reported, counted, consumed, _, doubt, is_open, url = packed.split("\t")
     inside = most_inside(reported=int(reported), counted=int(counted), consumed=int(consumed))
-    return Row(server_id, life, int(capacity), inside, doubt == "1", url)
+    return Row(server_id, life, int(capacity), inside, doubt == "1", is_open == "1", url)

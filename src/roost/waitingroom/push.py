@@ -26,9 +26,6 @@ class Push:
         self.open = 0
         """Streams that are open now."""
 
-    def open_for(self, user: str) -> int:
-        return len(self._waiters.get(user, ()))
-
     @contextmanager
     def listening(self, user: str) -> Iterator[_Waiter]:
         """`await waiter.wait(seconds)` ends when something happened to this user, or when time is over."""

@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from roost.core.errors import InvalidInput
+from roost.core.ids import check_name
 from roost.core.passes import BASE
 
+SERVER_TYPE = "game"
+"""Service type of a world's servers, where the settings name none."""
+BATCH_LIMIT = 100
+"""Tickets in one tick, whatever the settings say; `lua/admit.lua` has it too."""
 ABSOLUTE_PRIORITY = 0
 """Weight of a class that is served before every other, such as staff."""
 _CLASS = re.compile(r"[a-z0-9_-]{1,16}")
@@ -53,6 +58,7 @@ class Policy:
     forfeit: int = 0
     most_waiting: int = 2_000_000
     rebuild_ms: int = 120_000
+    receipt_ms: int = 3_600_000
     period_ms: int = 200
     burst: int = 10
     classes: Mapping[str, int] = field(default_factory=lambda: {"vip": 1, BASE: 3})
@@ -94,13 +100,16 @@ def parse_classes(text: str) -> dict[str, int]:
     return classes
 
 
-def parse_worlds(text: str) -> tuple[str, ...]:
-    worlds = tuple(part.strip() for part in text.split(","))
-    for world in worlds:
+def parse_worlds(text: str) -> dict[str, str]:
+    """Read `main,arena=pvp`: the worlds, and the service type of the servers of each."""
+    worlds: dict[str, str] = {}
+    for part in text.split(","):
+        world, _, type_ = part.strip().partition("=")
         if not _WORLD.fullmatch(world):
             raise InvalidInput(f"world {world!r} must be 1 to 32 letters, digits, - or _")
-    if len(set(worlds)) != len(worlds):
-        raise InvalidInput("a world is named twice")
+        if world in worlds:
+            raise InvalidInput("a world is named twice")
+        worlds[world] = check_name(type_ or SERVER_TYPE, "type")
     return worlds
 
 

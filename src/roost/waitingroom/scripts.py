@@ -132,6 +132,11 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Stale:
     pass
 
@@ -160,6 +165,7 @@ class Conflict:
 class Board:
     numbers: list[str]
     servers: list[str]
+    pending: list[str]
     offers: int
     held: int
     lines: list[str]
@@ -173,15 +179,30 @@ class Ticked:
     waiting: int
     room: int
     more: int
+    tickets: list[str] = field(default_factory=list, compare=False)
+    """User and ticket id in turn, in the order of their turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewsLost:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Deposed:
-    epoch: int
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    remaining: int
+    """People of ended lives who are still to be let out."""
+    absent: list[str]
+    """Server id and life, in turn, of rows that the news did not name."""
 
 
 Place = Waiting | Offered | Inside
-Entered = Waiting | Offered | Inside | Limited | Closed | Full
+Entered = Waiting | Offered | Inside | Held | Limited | Closed | Full
 Found = Waiting | Offered | Inside | Held | Limited | NoPlace
 Consumed = Admitted | Used | Expired | Unknown | ServerFull | ServerUnknown
 
@@ -212,16 +233,21 @@ class WorldScripts:
         def script(name: str, *answers: type[Any]) -> ScopedScript[Any]:
             return ScopedScript(library.script("waitingroom", name, *answers), of)
 
-        self.enter: ScopedScript[Entered] = script("enter", Waiting, Offered, Inside, Limited, Closed, Full)
+        self.enter: ScopedScript[Entered] = script(
+            "enter", Waiting, Offered, Inside, Held, Limited, Closed, Full
+        )
         self.status: ScopedScript[Statuses] = script("status", Statuses)
         self.touch: ScopedScript[Touched] = script("touch", Touched)
         self.leave: ScopedScript[Left | NoPlace | Inside] = script("leave", Left, NoPlace, Inside)
-        self.admit: ScopedScript[Ticked | Deposed] = script("admit", Ticked, Deposed)
+        self.admit: ScopedScript[Ticked | NewsLost | Deposed] = script("admit", Ticked, NewsLost, Deposed)
+        self.sync: ScopedScript[Synced | Stale | Deposed] = script("sync", Synced, Stale, Deposed)
         self.consume: ScopedScript[Consumed] = script(
             "consume", Admitted, Used, Expired, Unknown, ServerFull, ServerUnknown
         )
         self.release: ScopedScript[Released | NotInside] = script("release", Released, NotInside)
-        self.report: ScopedScript[Reported | Stale | Fenced] = script("report", Reported, Stale, Fenced)
+        self.report: ScopedScript[Reported | Pending | Stale | Fenced] = script(
+            "report", Reported, Pending, Stale, Fenced
+        )
         self.drop: ScopedScript[Dropped] = script("drop", Dropped)
         self.govern: ScopedScript[Governed | Conflict] = script("govern", Governed, Conflict)
         self.board: ScopedScript[Board] = script("board", Board)

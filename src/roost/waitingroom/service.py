@@ -7,16 +7,17 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from roost.api.limits import MAX_COUNT, MAX_MESSAGE, MAX_NICKNAME, MAX_NUMBER, MAX_PARTY, MAX_TEXT
+from roost.api.limits import MAX_COUNT, MAX_MESSAGE, MAX_NICKNAME, MAX_NUMBER, MAX_PARTY
 from roost.core.errors import InvalidInput
 from roost.core.ids import check_id, check_name
+from roost.core.networks import check_players_url
 from roost.core.passes import BASE, Receipt
 from roost.store.scopes import world as world_scope
 from roost.store.store import Store
 from roost.waitingroom.board import BoardCache
-from roost.waitingroom.model import ServerLife, WorldBoard
+from roost.waitingroom.model import WorldBoard
 from roost.waitingroom.rules import Policy, line_of
 from roost.waitingroom.scripts import (
     Conflict,
@@ -29,6 +30,7 @@ from roost.waitingroom.scripts import (
     Left,
     NoPlace,
     NotInside,
+    Pending,
     Released,
     Reported,
     Stale,
@@ -84,6 +86,7 @@ class WaitingRoom:
             receipt_born=receipt.born if receipt is not None else "",
             receipt_age=int(max(0.0, time.time() - receipt.at) * 1000) if receipt is not None else 0,
             rebuild_ms=policy.rebuild_ms,
+            receipt_ms=policy.receipt_ms,
             forfeit=policy.forfeit,
             party=party,
             size=size,
@@ -132,14 +135,19 @@ class WaitingRoom:
                 log.exception("an answer of the store cannot be read", extra={"world": self.world})
                 answer.set_exception(error)
 
-    async def touch(self, people: Sequence[tuple[str, int]]) -> int:
-        """Mark people as there: (user, ms to their next call). Returns how many are in the line."""
+    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
+        """A gateway is there, and so are these people: (user, ms to their next call). `ticket_key` is the
+        digest of what it signs tickets with. Returns how many of them are in the line."""
         flat = [part for person in people for part in person]
-        return (await self.scripts.touch(users_and_poll_ms=flat)).count
+        return (await self.scripts.touch(ticket_key=ticket_key, users_and_poll_ms=flat)).count
 
-    async def leave(self, user: str, *, kicked: bool = False) -> Left | NoPlace | Inside:
+    async def leave(
+        self, user: str, receipt: Receipt | None = None, *, kicked: bool = False
+    ) -> Left | NoPlace | Inside:
+        """Give up the place that the receipt names, or whichever they have."""
         check_id(user, "userId")
-        return await self.scripts.leave(user=user, cause="kicked" if kicked else "left")
+        seq = str(receipt.seq) if receipt is not None else ""
+        return await self.scripts.leave(user=user, seq=seq, cause="kicked" if kicked else "left")
 
     # -- game servers
 
@@ -167,7 +175,7 @@ class WaitingRoom:
 
     async def report(
         self, server_id: str, life: str, *, number: int, capacity: int, users: int, counted: int, url: str
-    ) -> Reported | Stale | Fenced:
+    ) -> Reported | Pending | Stale | Fenced:
         """How many people are on a server, and which consumes that counts."""
         check_id(server_id, "serverId")
         for what, value in (
@@ -179,8 +187,7 @@ class WaitingRoom:
                 raise InvalidInput(f"{what} is {value}, must be 0 to {MAX_COUNT}")
         if not 0 <= number <= MAX_NUMBER:
             raise InvalidInput(f"number is {number}, must be 0 to {MAX_NUMBER}")
-        if len(url) > MAX_TEXT or any(ord(c) < 33 for c in url):
-            raise InvalidInput(f"url has at most {MAX_TEXT} characters and no spaces")
+        check_players_url(url)
         return await self.scripts.report(
             server=server_id,
             life=_life(life),
@@ -191,27 +198,17 @@ class WaitingRoom:
             url=url,
         )
 
-    async def server_ended(self, server: ServerLife, died: bool) -> None:
-        """Its capacity, its people and its gap leave together; the people are seen to part by part.
-
-        Also after a clean stop the people still in its set stand where they stood: nobody told of a leave.
-        """
-        while True:
-            dropped = await self.scripts.drop(
-                server=server.server_id, life=server.life, count=DROP_BATCH_LIMIT
-            )
-            if dropped.remaining == 0:
-                return
-
-    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
-        """Drop every life in the ledger that does not live and is not younger than the news."""
-        live = {(server.server_id, server.life) for server in servers}
-        for row in (await self.read_board()).servers:
-            if (row.server_id, row.life) not in live and int(row.life) <= as_of_us:
-                log.warning("a server's end was missed", extra={"serverId": row.server_id})
-                await self.server_ended(row, died=True)
-
     # -- operators
+
+    async def drop(self, server_id: str) -> bool:
+        """Take a server's present life out of the ledger, its people part by part; False: it is not there."""
+        check_id(server_id, "serverId")
+        board = await self.read_board()
+        lives = {row.life for row in (*board.servers, *board.pending) if row.server_id == server_id}
+        for life in lives:
+            while (await self.scripts.drop(server=server_id, life=life, count=DROP_BATCH_LIMIT)).remaining:
+                pass
+        return bool(lives)
 
     async def govern(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roost.core.setting import check_fields, checked, setting
-from roost.waitingroom.rules import Policy, parse_classes, parse_worlds
+from roost.waitingroom.rules import BATCH_LIMIT, Policy, parse_classes, parse_worlds
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +14,11 @@ class QueueSettings:
 
     worlds: str = setting(
         "main",
-        "Worlds with a waiting room: main,eu-1. Each has its own line, its own game servers and its own "
-        "leader among the managers; the first of them is the one that `server:status` tells of. A name has "
-        "1 to 32 letters, digits, - or _ and becomes the hash tag of the world's keys, so a renamed world "
-        "starts empty.",
+        "Worlds with a waiting room, and the service type of their servers: main,arena=pvp. Each has its own "
+        "line, its own game servers and its own leader among the managers, which lets people in where "
+        "servers of that type (`game`, where none is named) take users; the first of them is the one that "
+        "`server:status` tells of. A name has 1 to 32 letters, digits, - or _ and becomes the hash tag of "
+        "the world's keys, so a renamed world starts empty.",
     )
     tick_ms: int = setting(
         1000,
@@ -29,9 +30,10 @@ class QueueSettings:
     )
     batch: int = setting(
         100,
-        "Most tickets in one tick. It is also the largest party, where that is below 8: a party gets its "
-        "tickets in one tick or not at all. A larger one empties the line faster and holds the store longer "
-        "at a time; it never lets in more than there is room for.",
+        "Most tickets in one tick, 100 at most. It is also the largest party, where that is below 8: a party "
+        "gets its tickets in one tick or not at all. A larger one empties the line faster and holds the "
+        "store longer at a time; it never lets in more than there is room for.",
+        most=BATCH_LIMIT,
     )
     ticket_seconds: int = setting(
         60,
@@ -81,6 +83,12 @@ class QueueSettings:
         "from the first receipt on, nobody is admitted, so that those who stood in front have the time to "
         "ask again; it should be four times the longest poll (30 s) or more.",
     )
+    receipt_seconds: int = setting(
+        3600,
+        "After a wiped store: how long before the new world's birth the store must have confirmed a place, "
+        "for its receipt to bring it back. It should cover the longest outage that ends in a wipe; somebody "
+        "who was kicked within that time before a wipe gets the place back.",
+    )
     user_per_second: int = setting(
         5,
         "Calls of one person in a second. In the long run, by whatever gateway they come; more are refused "
@@ -115,6 +123,7 @@ class QueueSettings:
             forfeit=self.forfeit_no_shows,
             most_waiting=self.max_waiting,
             rebuild_ms=self.rebuild_seconds * 1000,
+            receipt_ms=self.receipt_seconds * 1000,
             period_ms=1000 // self.user_per_second,
             burst=self.user_burst,
             classes=parse_classes(self.classes),

@@ -17,11 +17,12 @@ COUNTERS = (
 )
 
 
-def world_view(world: str, board: WorldBoard, policy: Policy, now_us: float) -> WorldView:
+def world_view(world: str, server_type: str, board: WorldBoard, policy: Policy, now_us: float) -> WorldView:
     """`now_us` decides whether the seed of the draw may be seen: not before the world is open."""
     seed = board.numbers.get("seed", "")
     return WorldView(
         world=world,
+        server_type=server_type,
         mode=board.mode,  # type: ignore[arg-type]
         message=board.message,
         revision=board.number("revision"),
@@ -39,9 +40,10 @@ def world_view(world: str, board: WorldBoard, policy: Policy, now_us: float) -> 
         draw_seed="" if board.is_closed(now_us) else seed,
         classes=[_class_view(policy, name, line) for name, line in board.lines.items()],
         servers=[
-            ServerView(row.server_id, row.life, row.capacity, row.inside, row.url, row.doubt)
+            ServerView(row.server_id, row.life, row.capacity, row.inside, row.url, row.doubt, row.open)
             for row in board.servers
         ],
+        pending=sorted(row.server_id for row in board.pending),
         counters={name: board.number(name) for name in COUNTERS},
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.api.discovery import Watcher
 from roost.api.queue import (
     Asking,
     ConsumeInput,
@@ -26,9 +28,9 @@ from roost.waitingroom import scripts as answers
 from roost.waitingroom.admitter import Admitter
 from roost.waitingroom.desk import Desk
 from roost.waitingroom.export import StatusExport
+from roost.waitingroom.fleet import Fleet
 from roost.waitingroom.keyring import KeyRing
 from roost.waitingroom.metrics import WorldMetrics
-from roost.waitingroom.model import ServerLife
 from roost.waitingroom.presence import Presence
 from roost.waitingroom.push import Push
 from roost.waitingroom.rules import parse_worlds
@@ -38,6 +40,8 @@ from roost.waitingroom.views import changes_in, world_view
 
 log = logging.getLogger("roost.waitingroom.worlds")
 
+USUAL_OUTCOMES = ("WAITING", "PROMOTED")
+
 
 @dataclass(slots=True)
 class World:
@@ -46,14 +50,18 @@ class World:
     room: WaitingRoom
     keyring: KeyRing
     loops: Loops
+    discovery: Watcher
+    server_type: str
     presence: Presence = field(init=False)
+    fleet: Fleet = field(init=False)
     admitter: Admitter = field(init=False)
     push: Push = field(init=False)
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
-        self.presence = Presence(self.room, self.loops)
-        self.admitter = Admitter(self.room, self.loops)
+        self.presence = Presence(self.room, self.loops, self.keyring)
+        self.fleet = Fleet(self.room, self.discovery, self.server_type, self.loops)
+        self.admitter = Admitter(self.room, self.fleet, self.loops)
         self.push = Push(self.room.feed, self.name, self.loops)
         self.desk = Desk(self.room, self.presence, self.push, self.keyring)
 
@@ -63,28 +71,32 @@ class World:
 
 
 class Worlds:
-    """Every world that the settings name. It holds places for servers, so it is told when one ends."""
+    """Every world that the settings name."""
 
     def __init__(
         self,
         store: Store,
         settings: QueueSettings,
         keyring: KeyRing,
+        discovery: Watcher,
         *,
-        namespace: str = "",
         loops: Loops | None = None,
     ) -> None:
-        """`namespace` is what the exported status calls the region of this Roost."""
+        """`discovery` says which servers there are."""
         loops = loops or Loops()
         policy = settings.policy()
         self.keyring = keyring
         self._store = store
         self._worlds = {
-            name: World(WaitingRoom(store, name, policy), keyring, loops)
-            for name in parse_worlds(settings.worlds)
+            name: World(WaitingRoom(store, name, policy), keyring, loops, discovery, type_)
+            for name, type_ in parse_worlds(settings.worlds).items()
         }
-        first = self.all()[0]
-        self.export = StatusExport(store, first.room, first.admitter, namespace or first.name, loops)
+        self.exports = [
+            StatusExport(store, world.room, world.admitter, world.fleet, is_first=number == 0, loops=loops)
+            for number, world in enumerate(self.all())
+        ]
+        self.entries = Counter({(name, outcome): 0 for name in self._worlds for outcome in USUAL_OUTCOMES})
+        """Calls for entry by world and outcome: the status of the answer, or the code of the refusal."""
 
     def of(self, name: str) -> World:
         world = self._worlds.get(name)
@@ -100,11 +112,14 @@ class Worlds:
         return WorldMetrics(self)
 
     def loops(self, roles: Collection[str]) -> list[Coroutine[Any, Any, None]]:
-        """What a process runs for its worlds; a manager also lets people in, where it leads."""
-        running = [world.presence.run() for world in self.all()]
-        if "manager" not in roles:
-            return running
-        return [*running, self.export.run(), *map(self._manage, self.all())]
+        """What a process runs for its worlds: a gateway tells who is there, a leader lets people in.
+
+        Only a gateway signs: its sign says that people can be heard.
+        """
+        running = [world.presence.run() for world in self.all()] if "gateway" in roles else []
+        if "manager" in roles:
+            running += [*(export.run() for export in self.exports), *map(self._manage, self.all())]
+        return running
 
     async def _manage(self, world: World) -> None:
         await self._store.leader(world.room.scope, "manager").lead(world.admitter.run)
@@ -131,7 +146,10 @@ class Worlds:
             case answers.ServerFull():
                 raise e.ServerFull(f"server {given.server_id} takes nobody more")
             case answers.ServerUnknown():
-                raise e.ServerNotReported(f"server {given.server_id}, life {given.life}, has not reported")
+                raise e.ServerNotReported(
+                    f"server {given.server_id}, life {given.life}, is not known here or has not reported",
+                    hint=f"world {given.world} takes servers of type {world.server_type} that are registered",
+                )
             case answers.Used():
                 raise e.TicketUsed
             case answers.Expired():
@@ -157,18 +175,34 @@ class Worlds:
         )
         match answer:
             case answers.Reported(consumed, asking):
-                return ReportReply(consumed, list(map(Asking, asking[::2], asking[1::2])))
+                return ReportReply(consumed, asking=list(map(Asking, asking[::2], asking[1::2])))
+            case answers.Pending():
+                return ReportReply(given.counted, known=False)
             case answers.Stale():
                 return ReportReply(given.counted)
             case answers.Fenced(life):
                 raise e.FencedInstance(f"server {server_id} lives as life {life}")
 
+    async def check_ticket_keys(self, name: str) -> bool:
+        """`InvalidInput` where tickets of the gateways could not be read here: they sign with another key.
+
+        False: no gateway has signed yet.
+        """
+        theirs = (await self.of(name).room.read_board()).numbers.get("ticket_key", "")
+        if theirs and theirs not in self.keyring.ticket_digests:
+            raise e.InvalidInput(
+                "the gateways sign tickets with a key that this process lacks: it would refuse all",
+                hint="give it their ROOST_TICKET_KEYS (profile dev: their data folder)",
+            )
+        return bool(theirs)
+
     # -- what operators ask for
 
     async def view(self, name: str) -> WorldView:
         """As the store has it now, not as the board was a second ago."""
-        room = self.of(name).room
-        return world_view(name, await room.read_board(), room.policy, time.time() * 1e6)
+        world = self.of(name)
+        board = await world.room.read_board()
+        return world_view(name, world.server_type, board, world.room.policy, time.time() * 1e6)
 
     async def govern(self, name: str, patch: WorldPatch) -> WorldView:
         """Change how a world is run; `PolicyConflict` if it is not at the revision that the patch expects."""
@@ -183,12 +217,7 @@ class Worlds:
         if isinstance(await self.of(name).room.leave(user, kicked=True), answers.Inside):
             raise e.InvalidInput("they are in the game: the game server must let them go")
 
-    # -- what discovery says
-
-    async def server_ended(self, server: ServerLife, died: bool) -> None:
-        for world in self.all():
-            await world.room.server_ended(server, died)
-
-    async def only_these_live(self, servers: Collection[ServerLife], as_of_us: int) -> None:
-        for world in self.all():
-            await world.room.only_these_live(servers, as_of_us)
+    async def drop_server(self, name: str, server_id: str) -> None:
+        """Take a server's life out of the ledger, whatever discovery says; its people keep their order."""
+        if not await self.of(name).room.drop(server_id):
+            raise e.UnknownInstance(f"no server {server_id[:40]!r} is in the ledger of world {name}")

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from roost.api.tokens import Scope
+from roost.api.tokens import ALL_SCOPES, Scope
 from roost.core.errors import NotAuthenticated
+from roost.core.grants import Grant
+
+EVERYTHING = Grant(ALL_SCOPES)
 
 
 class Guard(Protocol):
     """Decides whether a request may use a route."""
 
-    async def check(self, presented: str, scope: Scope) -> None:
-        """Return if this token has this scope; else `NotAuthenticated` or `Forbidden`."""
+    async def check(self, presented: str, scope: Scope) -> Grant:
+        """What this token allows, if it has this scope; else `NotAuthenticated` or `Forbidden`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +27,11 @@ class OneToken:
 
     token: str = field(repr=False)
 
-    async def check(self, presented: str, scope: Scope) -> None:
+    async def check(self, presented: str, scope: Scope) -> Grant:
         shown = presented.encode(errors="surrogatepass")  # a header need not be UTF-8
         if not self.token or not hmac.compare_digest(shown, self.token.encode()):
             raise NotAuthenticated
+        return EVERYTHING
 
 
 def token_in(headers: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ STATUSES: dict[type[e.RoostError], int] = {
     e.Forbidden: 403,
     e.NotFound: 404,
     e.MethodNotAllowed: 405,
+    e.RequestTimeout: 408,
     e.Conflict: 409,
     e.Gone: 410,
     e.BodyTooLarge: 413,
@@ -52,12 +53,19 @@ def known(error: BaseException) -> e.RoostError:
     return e.Internal("something went wrong on our side", hint="tell the operator the request id")
 
 
-def body_of(error: e.RoostError, request_id: str) -> bytes:
-    message = error.message
+def body_of(error: e.RoostError, request_id: str, *, for_everybody: bool = False) -> bytes:
+    """`for_everybody`: it is read by somebody without a token, who learns nothing of what is behind us."""
+    message, hint = error.message, error.hint
     if type(error) is e.StoreRefused:
         message = "the store refused the operation"  # the server's own words may name keys
-    detail = ErrorDetail(code=error.code, message=message, hint=error.hint, request_id=request_id)
+    elif for_everybody and isinstance(error, e.StoreError):
+        message, hint = _summary(type(error)), type(error).hint  # its own words may name addresses
+    detail = ErrorDetail(code=error.code, message=message, hint=hint, request_id=request_id)
     return msgspec.json.encode(ErrorReply(error=detail))
+
+
+def _summary(error: type[e.RoostError]) -> str:
+    return (error.__doc__ or "").partition("\n")[0]
 
 
 def headers_of(error: e.RoostError) -> dict[str, str]:
@@ -74,7 +82,7 @@ def headers_of(error: e.RoostError) -> dict[str, str]:
 
 def table() -> list[tuple[int, str, str]]:
     """(status, code, meaning) of every error that can reach a client, for the documentation."""
-    rows = [(status_of(c), c.code, (c.__doc__ or "").partition("\n")[0]) for c in e.with_codes()]
+    rows = [(status_of(c), c.code, _summary(c)) for c in e.with_codes()]
     return sorted(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -10,13 +11,17 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
 from roost.core.errors import PortTaken, StartFailed
+from roost.web.connections import Connection, ConnectionLimits, Connections
 
 SHUTDOWN_GRACE_S = 1.0
 BACKLOG = 1024
+UNREAD_S = 30
+"""How long somebody may leave what we sent unread before the kernel ends the connection."""
 
 _LISTEN = "0A"
 
@@ -26,6 +31,8 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted ones inherit it
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
     try:
         listener.bind((host, port))
         listener.listen(BACKLOG)
@@ -45,33 +52,46 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve(app: web.Application, listener: socket.socket) -> web.AppRunner:
+class Site(web.SockSite):
+    """The site of a listener whose connections are counted."""
+
+    __slots__ = ("_connections",)
+
+    def __init__(self, runner: web.AppRunner, listener: socket.socket, limits: ConnectionLimits) -> None:
+        super().__init__(runner, listener, backlog=BACKLOG)
+        self._connections = Connections(limits)
+
+    async def start(self) -> None:
+        await web.BaseSite.start(self)
+        loop, manager = asyncio.get_running_loop(), self._runner.server
+        assert manager is not None
+
+        def connect() -> Connection:
+            return Connection(self._connections, manager, loop=loop, **_OPTIONS)
+
+        self._server = await loop.create_server(connect, sock=self._sock, backlog=self._backlog)
+
+
+_OPTIONS: dict[str, Any] = {
+    "access_log": None,
+    "lingering_time": SHUTDOWN_GRACE_S,
+    "auto_decompress": False,
+}
+
+
+async def serve(
+    app: web.Application, listener: socket.socket, limits: ConnectionLimits | None = None
+) -> web.AppRunner:
     """Start answering on the socket; `await runner.cleanup()` ends it after a short grace."""
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=SHUTDOWN_GRACE_S,
-        lingering_time=SHUTDOWN_GRACE_S,
-        auto_decompress=False,
-    )
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=SHUTDOWN_GRACE_S, **_OPTIONS)
     await runner.setup()
-    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    await Site(runner, listener, limits or ConnectionLimits()).start()
     return runner
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:
     host, port = listener.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-def raise_file_limit() -> None:
-    """Let this process hold as many connections as the system allows it."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def holder_of(port: int) -> str:

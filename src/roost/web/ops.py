@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -15,25 +17,39 @@ from roost.web.route import Edge, Request, Route, RouteStats, build_app
 OPS_PORT_ABOVE = 1000
 """How far above a role's own port these are, where it has a port of its own for them."""
 
+READY_S = 0.2
+"""How long a judgement of readiness holds."""
+
 Check = Callable[[], Awaitable[Ready]]
 """Raises why the role cannot serve."""
 
 
-def check_loops(loops: Loops) -> None:
-    """Refuse to be ready while a loop fails that requests depend on."""
-    if fault := loops.fault():
-        raise Unavailable(f"a background loop fails: {fault}", hint="the log says more")
+def check_loops(loops: Loops, answering_since: float = float("-inf")) -> None:
+    """Refuse to be ready while a loop fails or is stale that requests depend on; see `Loops.fault`."""
+    if fault := loops.fault(answering_since):
+        name = fault.partition(": ")[0]  # the reason may name addresses, and everybody may ask for this
+        raise Unavailable(f"a background loop fails: {name}", hint="the log says more")
 
 
 class Ops:
     def __init__(self, page: MetricsPage, check: Check) -> None:
         self._page = page
         self._check = check
+        self._checking: asyncio.Task[Ready] | None = None
+        self._stale_at = 0.0
 
     async def check_liveness(self, request: Request) -> Health:
         return Health()
 
     async def check_readiness(self, request: Request) -> Ready:
+        """Everybody may ask: who asks at the same time gets the same answer, at the cost of one."""
+        now = time.monotonic()
+        if self._checking is None or (self._checking.done() and now > self._stale_at):
+            self._checking = asyncio.create_task(self._readiness())
+            self._stale_at = now + READY_S
+        return await asyncio.shield(self._checking)
+
+    async def _readiness(self) -> Ready:
         return await self._check()
 
     async def get_metrics(self, request: Request) -> web.Response:

@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast, get_origin
 
@@ -28,16 +28,22 @@ from roost.core.errors import (
     Internal,
     InvalidId,
     InvalidInput,
+    MalformedJson,
     MethodNotAllowed,
     NotFound,
+    RequestTimeout,
     RoostError,
 )
+from roost.core.grants import NOBODY, Grant, Target
 from roost.core.histogram import Histogram
 from roost.web.auth import Guard, token_in
+from roost.web.connections import vouch
 from roost.web.errors import body_of, headers_of, known, status_of
 
 log = logging.getLogger("roost.web")
 
+BODY_S = 10.0
+"""From the headers to the end of the body, however slowly it comes."""
 DRAIN_BYTES = 4 * 1024 * 1024
 DRAIN_S = 2.0
 """How much, and for how long, of a body that is too large is read, so that its sender can read the answer."""
@@ -55,6 +61,8 @@ class Request:
     body: Any
     http: web.Request
     request_id: str
+    grant: Grant = NOBODY
+    """What the token of the caller allows."""
 
 
 class WithHeaders(NamedTuple):
@@ -96,9 +104,18 @@ class Route:
     open_in_dev: bool = False
     query: type[Message] | None = None
     body: type[Message] | None = None
+    may_lack_body: bool = False
+    """Whether no body at all stands for one in which everything is left out."""
     reply: type[Message] | None = None
     """None: the handler renders its own response, or there is nothing to say (204)."""
     status: int = 200
+    before: Callable[[web.Request], Awaitable[Grant]] | None = None
+    """Refuses a request, by address for example, before anything of it but the headers is read; what its
+    token allows, where it is no route with a scope."""
+    acts_on: Callable[[Request], Awaitable[Iterable[Target]]] | None = None
+    """What a request would change. A token that is bound to something else is refused."""
+    on_refusal: Callable[[Request | None, RoostError], None] | None = None
+    """Hears of every refusal; without a request where it was not even read."""
     upgrades: bool = False
     """Whether it answers with a WebSocket."""
     errors: tuple[type[RoostError], ...] = ()
@@ -180,21 +197,30 @@ def adapt(
     """The aiohttp handler of a route."""
     guarded = route.scope is not None and not (route.open_in_dev and edge.is_dev)
     check, ids = edge.guard.check, edge.ids
+    before, acts_on = route.before, route.acts_on
     read_query = _query_reader(route.query) if route.query is not None else None
-    read_body = _body_reader(route.body, edge.body_limit_bytes) if route.body is not None else None
+    read_body = _body_reader(route, edge.body_limit_bytes) if route.body is not None else None
     encode = msgspec.json.Encoder().encode
 
     async def handle(http: web.Request) -> web.StreamResponse:
         started = time.perf_counter()
         request_id = ids.of(http.headers)
         response: web.StreamResponse
+        grant, request = NOBODY, None
         try:
             if guarded:
                 assert route.scope is not None
-                await check(token_in(http.headers), route.scope)
+                grant = await check(token_in(http.headers), route.scope)
+                vouch(http)
+            if before is not None:
+                grant = await before(http)
             query = read_query(http) if read_query is not None else None
             body, warnings = await read_body(http) if read_body is not None else (None, ())
-            answer = await route.handler(Request(http.match_info, query, body, http, request_id))
+            request = Request(http.match_info, query, body, http, request_id, grant)
+            if acts_on is not None and grant.is_bound:
+                for target in await acts_on(request):
+                    grant.check(target)
+            answer = await route.handler(request)
             headers = None
             if isinstance(answer, WithHeaders):
                 answer, headers = answer
@@ -208,7 +234,10 @@ def adapt(
                     body=payload, status=route.status, headers=headers, content_type=_JSON
                 )
         except Exception as error:
-            response = _refusal(error, known(error), request_id, http)
+            told = known(error)
+            if route.on_refusal is not None:
+                route.on_refusal(request, told)
+            response = _refusal(error, told, request_id, http, for_everybody=not guarded)
         if not response.prepared:
             response.headers["X-Request-Id"] = request_id
         stats.statuses[response.status] += 1
@@ -237,9 +266,11 @@ def _query_reader(wanted: type[Message]) -> Callable[[web.Request], Message]:
 
 
 def _body_reader(
-    wanted: type[Message], limit: int
+    route: Route, limit: int
 ) -> Callable[[web.Request], Awaitable[tuple[Message, tuple[str, ...]]]]:
     """Reads a body into its type, along with the names of fields that nobody here knows."""
+    wanted = route.body
+    assert wanted is not None
     known = frozenset(f.encode_name for f in msgspec.structs.fields(wanted))
     strict = msgspec.defstruct(wanted.__name__, [], bases=(wanted,), forbid_unknown_fields=True)
     decode_strictly = msgspec.json.Decoder(strict).decode
@@ -247,14 +278,31 @@ def _body_reader(
     decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
     async def read(http: web.Request) -> tuple[Message, tuple[str, ...]]:
-        raw = await _read_whole(http, limit)
+        raw = await _read_in_time(http, limit)
+        if not raw and route.may_lack_body:
+            raw = b"{}"
         try:
-            return cast(Message, decode_strictly(raw)), ()
-        except msgspec.ValidationError:
-            body = decode(raw)  # raises unless it was only for fields that we do not know
-            return body, tuple(sorted(decode_names(raw).keys() - known))
+            try:
+                return cast(Message, decode_strictly(raw)), ()
+            except msgspec.ValidationError:
+                body = decode(raw)  # raises unless it was only for fields that we do not know
+                return body, tuple(sorted(decode_names(raw).keys() - known))
+        except UnicodeDecodeError:
+            raise MalformedJson("the body is not UTF-8") from None
+        except RecursionError:
+            raise MalformedJson("the body is nested too deeply") from None
 
     return read
+
+
+async def _read_in_time(http: web.Request, limit: int) -> bytes:
+    if http.content.is_eof():  # nearly always: it came along with the headers
+        return await _read_whole(http, limit)
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await _read_whole(http, limit)
+    except TimeoutError:
+        raise RequestTimeout(f"the body did not arrive within {BODY_S:g} s") from None
 
 
 async def _read_whole(http: web.Request, limit: int) -> bytes:
@@ -286,7 +334,9 @@ def _with_warnings(answer: Any, unknown: tuple[str, ...]) -> dict[str, Any]:
     return {**msgspec.to_builtins(answer), "warnings": [f"unknown field {name}" for name in unknown]}
 
 
-def _refusal(error: Exception, told: RoostError, request_id: str, http: web.Request) -> web.Response:
+def _refusal(
+    error: Exception, told: RoostError, request_id: str, http: web.Request, *, for_everybody: bool
+) -> web.Response:
     status = status_of(type(told))
     if status >= 500:
         expected = isinstance(error, RoostError)
@@ -303,8 +353,11 @@ def _refusal(error: Exception, told: RoostError, request_id: str, http: web.Requ
             },
         )
     response = web.Response(
-        body=body_of(told, request_id), status=status, headers=headers_of(told), content_type=_JSON
+        body=body_of(told, request_id, for_everybody=for_everybody),
+        status=status,
+        headers=headers_of(told),
+        content_type=_JSON,
     )
-    if status == 413:
+    if status in (408, 413):
         response.force_close()
     return response

@@ -18,12 +18,11 @@ from roost.discovery.model import KeptBeat, beat_of, encode
 from roost.discovery.reaper import BUDGET_PERCENT, BUDGET_WINDOW_MS, SWEEP_LIMIT
 from roost.discovery.scripts import (
     Alive,
+    BeatAnswer,
     DiscoveryScripts,
-    Drain,
     Ended,
     Fenced,
     Left,
-    Ok,
     Overridden,
     Registered,
     Removed,
@@ -31,7 +30,7 @@ from roost.discovery.scripts import (
     Swept,
     Taken,
     Unknown,
-    Voted,
+    beat_answer,
 )
 from roost.discovery.service import CHECKER_TTL_MS
 from roost.store import scopes
@@ -101,16 +100,11 @@ class Fleet:
         load: int | str = "",
         performance: bytes = b"",
         tick_age_ms: int = 0,
-    ) -> Ok | Drain | Unknown | Removed | Fenced:
-        return await self.scripts.heartbeat(
-            id=id,
-            life=life,
-            status=status,
-            load=load,
-            performance=performance,
-            tick_age_ms=tick_age_ms,
-            now=self.now,
-        )
+    ) -> BeatAnswer:
+        given = [id, life, status, load, performance, tick_age_ms]
+        beaten = await self.scripts.heartbeat(given=given, now=self.now)
+        (answer,) = map(beat_answer, beaten.answers)
+        return answer
 
     async def remove(
         self,
@@ -128,10 +122,13 @@ class Fleet:
     async def end_silent(self, id: str, life: int) -> Ended | Alive:  # noqa: A002
         return await self.scripts.end_silent(id=id, life=life, now=self.now)
 
-    async def vote(self, checker: str, *ill: tuple[str, int], ttl_ms: int = CHECKER_TTL_MS) -> Voted:
-        """A checker's whole opinion: (id, life) of all it finds unhealthy."""
-        ballots = "\n".join(f"{id_}\t{life}" for id_, life in ill)
-        return await self.scripts.vote(checker=checker, ballots=ballots, ttl_ms=ttl_ms, now=self.now)
+    async def vote(
+        self, checker: str, *ill: tuple[str, int], finding: str = "unhealthy", ttl_ms: int = CHECKER_TTL_MS
+    ) -> list[str]:
+        """What a checker finds of each (id, life) it names; returns the checkers that count."""
+        ballots = "\n".join(f"{id_}\t{life}\t{finding}" for id_, life in ill)
+        answer = await self.scripts.vote(checker=checker, ballots=ballots, ttl_ms=ttl_ms, now=self.now)
+        return answer.live
 
     async def sweep(self, *, limit: int = SWEEP_LIMIT, budget_percent: int = BUDGET_PERCENT) -> Swept:
         return await self.scripts.sweep(
@@ -149,11 +146,7 @@ class Fleet:
             self.now += SECOND
             for id_ in beating:
                 await self.beat(id_)
-            swept = await self.sweep()
-            found.ended.extend(swept.ended)
-            found.suspected.extend(swept.suspected)
-            found.held.extend(swept.held)
-            found = Swept(swept.clock_ms, found.ended, found.suspected, found.held)
+            found += await self.sweep()
         return found
 
     async def die(self, id: str, life: int) -> None:  # noqa: A002
@@ -172,8 +165,9 @@ class Fleet:
         return await whole_feed(self.store, scopes.discovery())
 
     async def told(self) -> list[tuple[str, str, str]]:
-        """The feed as (event, id, status)."""
-        return [(e.fields["event"], e.fields["id"], e.fields["status"]) for e in await self.feed()]
+        """What the feed says of instances, as (event, id, status)."""
+        feed = [e.fields for e in await self.feed() if e.fields["event"] != "panic"]
+        return [(fields["event"], fields["id"], fields["status"]) for fields in feed]
 
     async def history(self, id: str = "a") -> list[tuple[str, str]]:  # noqa: A002
         """The history as (event, status), oldest first."""
@@ -205,6 +199,8 @@ class State:
     names: dict[str, str]
     gone: dict[str, str]
     services: set[str]
+    panics: set[str]
+    suspects: dict[str, set[str]]
     records: dict[str, dict[str, Record]]
     beats: dict[str, dict[str, KeptBeat]]
     feed: list[Entry]
@@ -218,12 +214,13 @@ async def read_state(store: Store) -> State:
     def ask(command: str, part: str, *more: str | int) -> asyncio.Future[Any]:
         return store.call(command, discovery_keys(keys)[part], *more, key=discovery_keys(keys)[part])
 
-    index, leases, names, gone, services, entries = await asyncio.gather(
+    index, leases, names, gone, services, panics, entries = await asyncio.gather(
         ask("HGETALL", "index"),
         ask("ZRANGE", "leases", 0, -1, "WITHSCORES"),
         ask("HGETALL", "names"),
         ask("HGETALL", "gone"),
         ask("SMEMBERS", "services"),
+        ask("SMEMBERS", "panics"),
         whole_feed(store, scopes.discovery()),
     )
     return State(
@@ -232,6 +229,8 @@ async def read_state(store: Store) -> State:
         pairs(names),
         pairs(gone),
         {service.decode() for service in services},
+        {service.decode() for service in panics},
+        await _suspects(store),
         await _hashes(store, "records", _record),
         await _hashes(store, "beats", beat_of),
         entries,
@@ -253,6 +252,7 @@ async def invariants(store: Store) -> State:
     assert state.services == by_service.keys(), "the set of services and the services with records differ"
     assert state.names == {entry.name: id_ for id_, entry in state.index.items() if entry.name}
     assert not live & state.gone.keys(), "an id is both live and gone"
+    _suspects_are_counted(state)
     for id_, entry in state.index.items():
         record, beat = state.records[entry.service][id_], state.beats[entry.service][id_]
         assert rules.service_of(record.type, record.group) == entry.service
@@ -265,16 +265,40 @@ async def invariants(store: Store) -> State:
     return state
 
 
+def _suspects_are_counted(state: State) -> None:
+    suspects = {
+        service: {id_ for id_, beat in beats.items() if beat.suspect}
+        for service, beats in state.beats.items()
+    }
+    assert state.suspects == {service: ids for service, ids in suspects.items() if ids}
+    assert state.panics == {
+        service
+        for service, ids in suspects.items()
+        if len(state.beats[service]) > 1 and len(ids) * 2 > len(state.beats[service])
+    }
+
+
 def _feed_is_whole(feed: list[Entry]) -> None:
     assert [entry.rev for entry in feed] == list(range(1, len(feed) + 1))
     assert [entry.prev_at for entry in feed] == [0, *(entry.at for entry in feed)][:-1]
     assert all(entry.at > entry.prev_at for entry in feed)
+    _panics_alternate(feed)
+    feed = [entry for entry in feed if entry.fields["event"] != "panic"]
     lives = Counter((e.fields["event"], e.fields["id"], e.fields["life"]) for e in feed)
     for (event, *who), times in lives.items():
         if event != "changed":
             assert times == 1, f"{event} of {who} was told {times} times"
         assert ("added", *who) in lives, f"{event} of {who}, which was never added"
     _states_follow_the_table(feed)
+
+
+def _panics_alternate(feed: list[Entry]) -> None:
+    """Told once when it begins and once when it ends."""
+    panics: set[str] = set()
+    for fields in (entry.fields for entry in feed if entry.fields["event"] == "panic"):
+        begins, service = fields["panic"] == "1", fields["service"]
+        assert begins != (service in panics), f"{service}: panic {fields['panic']} was told twice"
+        (panics.add if begins else panics.discard)(service)
 
 
 def _states_follow_the_table(feed: list[Entry]) -> None:
@@ -301,6 +325,12 @@ async def _hashes(store: Store, part: str, read: Callable[[str], Any]) -> dict[s
         service: {id_: read(value) for id_, value in pairs(fields).items()}
         for service, fields in zip(found, flat, strict=True)
     }
+
+
+async def _suspects(store: Store) -> dict[str, set[str]]:
+    found = await keys_below(store, discovery_keys(store.keys)["suspects"])
+    members = await asyncio.gather(*(store.call("SMEMBERS", key, key=key) for key in found.values()))
+    return {service: {id_.decode() for id_ in ids} for service, ids in zip(found, members, strict=True)}
 
 
 async def _history_ages(store: Store) -> dict[str, int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
@@ -53,6 +52,7 @@ class Living:
     silent: bool = False
     unhealthy: bool = False
     """By the votes of the checkers."""
+    votes: dict[str, str] = field(default_factory=dict)
 
     @property
     def seen(self) -> str:
@@ -65,7 +65,8 @@ class Model:
     def __init__(self) -> None:
         self.now = T0
         self.clock_ms = 0
-        self.window: tuple[int, int] | None = None
+        self.ended_at: list[int] = []
+        """Lease seconds of those that a sweep ended."""
         self.last_advance_us = T0
         self.last_life = 0
         self.live: dict[str, Living] = {}
@@ -73,7 +74,6 @@ class Model:
         self.drained: set[str] = set()
         self.lives: dict[str, list[int]] = {}
         self.counts_until: dict[str, int] = {}
-        self.opinions: dict[str, set[tuple[str, int]]] = {}
         self.told: list[tuple[str, str, int, str]] = []
 
     def tell(self, event: str, id_: str, status: str) -> None:
@@ -127,7 +127,8 @@ class Model:
         known.due = fresh_due if known.silent else max(known.due, fresh_due)
         step = max(1, (known.capacity or known.told) / 20)
         ends_suspicion = known.silent and not known.unhealthy
-        news = ends_suspicion or status != known.status or abs(load - known.told) >= step
+        filled = known.capacity and (load >= known.capacity) != (known.told >= known.capacity)
+        news = ends_suspicion or status != known.status or filled or abs(load - known.told) >= step
         known.silent, known.status, known.load = False, status, load
         if news:
             known.told = load
@@ -174,17 +175,15 @@ class Model:
         due = sorted(
             (known.due, id_.encode(), id_) for id_, known in self.live.items() if known.due <= self.clock_ms
         )
-        window_from, spent = self.window or (self.clock_ms, 0)
-        if self.clock_ms - window_from >= BUDGET_WINDOW_MS:
-            window_from, spent = self.clock_ms, 0
+        counts_from = self.clock_ms - BUDGET_WINDOW_MS - 1000
+        spent = sum(second * 1000 > counts_from for second in self.ended_at)
         budget = max(1, (len(self.live) + spent) * BUDGET_PERCENT // 100) - spent
         suspected = [id_ for *_, id_ in due if not self.live[id_].silent]
         over = {id_ for *_, id_ in due} - set(suspected)
         assert found.clock_ms == self.clock_ms
         assert found.suspected == suspected
         assert len(found.ended) == min(len(over), max(0, budget))
-        if over:
-            self.window = (window_from, spent + len(found.ended))
+        self.ended_at += [self.clock_ms // 1000] * len(found.ended)
         assert sorted(found.ended + found.held) == sorted(over)
         for id_ in suspected:
             self.suspect(id_)
@@ -194,20 +193,24 @@ class Model:
             self.live[id_].due = self.clock_ms + self.live[id_].ttl_ms
 
     def vote(
-        self, checker: str, ill: set[tuple[str, int]], leaves: bool
-    ) -> tuple[int, dict[str, int], set[str]]:
-        """Live checkers, the votes, and those of whom the script tells a turn, in whatever order."""
+        self, checker: str, named: set[tuple[str, int]], finding: str, leaves: bool
+    ) -> tuple[list[str], set[str]]:
+        """Live checkers, and those of whom the script tells a turn, in whatever order."""
         self.counts_until[checker] = -1 if leaves else self.clock_ms + CHECKER_TTL_MS
-        self.opinions[checker] = ill
         for silent in [c for c, until in self.counts_until.items() if until < self.clock_ms]:
-            del self.counts_until[silent], self.opinions[silent]
-        live, turned = len(self.counts_until), set()
-        counts = Counter(id_ for o in self.opinions.values() for id_, life in o if self.lives_as(id_, life))
-        for id_, known in self.live.items() if live else ():
-            before, known.unhealthy = known.seen, counts[id_] * 2 > live
-            if known.seen != before:
-                turned.add(id_)
-        return live, dict(counts), turned
+            del self.counts_until[silent]
+        live, turned = sorted(self.counts_until), set()
+        for id_, life in () if leaves else named:
+            if self.lives_as(id_, life):
+                known, before = self.live[id_], self.live[id_].seen
+                known.votes = {who: found for who, found in known.votes.items() if who in live}
+                known.votes |= {checker: finding}
+                for side in ("unhealthy", "healthy"):
+                    if sum(known.votes.get(who) == side for who in live) * 2 > len(live):
+                        known.unhealthy = side == "unhealthy"
+                if known.seen != before:
+                    turned.add(id_)
+        return live, turned
 
     def lives_as(self, id_: str, life: int) -> bool:
         return id_ in self.live and self.live[id_].life == life
@@ -333,15 +336,16 @@ class Discovered(StoreMachine):
 
     @rule(
         checker=st.sampled_from(["x", "y", "z"]),
-        ill=st.sets(st.tuples(IDS, st.sampled_from(["present", "present", "former", "later"]))),
+        ids=st.sets(st.tuples(IDS, st.sampled_from(["present", "present", "former", "later"]))),
+        finding=st.sampled_from(["unhealthy", "unhealthy", "healthy", "none"]),
         leaves=st.sampled_from([False, False, False, True]),
     )
-    def vote(self, checker: str, ill: set[tuple[str, str]], leaves: bool) -> None:
-        named = {(id_, self.model.which(id_, which) or 1) for id_, which in ill}
-        live, votes, turned = self.model.vote(checker, named, leaves)
-        answer = self.do(self.fleet.vote(checker, *sorted(named), ttl_ms=0 if leaves else CHECKER_TTL_MS))
-        assert answer.live == live
-        assert dict(zip(answer.votes[::2], map(int, answer.votes[1::2]), strict=True)) == votes
+    def vote(self, checker: str, ids: set[tuple[str, str]], finding: str, leaves: bool) -> None:
+        named = {(id_, self.model.which(id_, which) or 1) for id_, which in ids}
+        live, turned = self.model.vote(checker, named, finding, leaves)
+        ttl_ms = 0 if leaves else CHECKER_TTL_MS
+        votes = () if leaves else sorted(named)
+        assert self.do(self.fleet.vote(checker, *votes, finding=finding, ttl_ms=ttl_ms)) == live
         told = self.do(self.fleet.told())[len(self.model.told) :]
         assert sorted(id_ for _, id_, _ in told) == sorted(turned)
         for _, id_, _ in told:
@@ -382,11 +386,13 @@ class Discovered(StoreMachine):
         tombs = {id_: tomb.split("\t")[:2] for id_, tomb in state.gone.items()}
         assert tombs == {id_: [cause, str(life)] for id_, (cause, life) in model.gone.items()}
         told = [
-            (e.fields["event"], e.fields["id"], int(e.fields["life"]), e.fields["status"]) for e in state.feed
+            (e.fields["event"], e.fields["id"], int(e.fields["life"]), e.fields["status"])
+            for e in state.feed
+            if e.fields["event"] != "panic"
         ]
         assert told == model.told
         snapshot = await self.fleet.snapshot()
-        assert snapshot.rev == len(model.told)
+        assert snapshot.rev == len(state.feed)
         seen = {
             i.instance_id: (
                 f"{i.type}:{i.group}",

@@ -262,3 +262,17 @@ async def test_the_loop_sweeps_repairs_and_outlives_a_store_that_is_away(
     loop.cancel()
     with pytest.raises(asyncio.CancelledError):
         await loop
+
+
+async def test_g2_five_thousand_that_fall_silent_at_once_are_suspect_in_one_turn(
+    discovery: Discovery, reaper: Reaper, store: Store
+) -> None:
+    await asyncio.gather(*(register(discovery, None, f"s{n}") for n in range(5000)))
+    await lease_time_passes(store, 15)
+
+    swept = await reaper.step()
+
+    assert len(swept.suspected) == 5000
+    assert all(one.status == "suspect" for one in (await discovery.discover()).instances)
+    assert reaper.probing <= reaper_module.MAX_PROBES
+    await probes_ended(reaper)

@@ -10,7 +10,7 @@ from roost.discovery.scripts import Fenced, Left, Unknown
 from tests.store.discovery.fleet import SECOND, T0, Fleet, invariants
 
 
-@pytest.mark.parametrize("cause", ["terminated", "removed"])
+@pytest.mark.parametrize("cause", ["terminated", "removed", "no-response"])
 async def test_a_removed_instance_is_out_of_every_index(any_fleet: Fleet, cause: str) -> None:
     life = await any_fleet.add("a", server_id="501")
 
@@ -18,7 +18,7 @@ async def test_a_removed_instance_is_out_of_every_index(any_fleet: Fleet, cause:
 
     state = await invariants(any_fleet.store)
     assert (state.index, state.names, state.services) == ({}, {}, set())
-    assert state.gone == {"a": f"{cause}\t{life}\t{T0 // 1000}\tgame:eu"}
+    assert state.gone == {"a": f"{cause}\t{life}\t{T0 // 1000}\tgame:eu\t0"}
     assert await any_fleet.told() == [("added", "a", "ready"), ("removed", "a", cause)]
 
 

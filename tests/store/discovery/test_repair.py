@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from roost.discovery.scripts import Forgotten, Repaired
+from roost.discovery.scripts import Forgotten, Removed, Repaired
 from tests.store.discovery.fleet import SECOND, Fleet, invariants, read_state
 
 HOUR_MS = 3_600_000
@@ -178,18 +178,30 @@ async def test_only_old_tombstones_are_forgotten(any_fleet: Fleet) -> None:
     await any_fleet.add("young")
     await any_fleet.add("alive")
     await any_fleet.remove("old")
-    any_fleet.now += 1800 * SECOND
+    await any_fleet.damage("HINCRBY", "meta", "clock_ms", HOUR_MS // 2)
     await any_fleet.remove("young")
-    any_fleet.now += 1800 * SECOND
+    await any_fleet.damage("HINCRBY", "meta", "clock_ms", HOUR_MS // 2)
 
     async def forget() -> Forgotten:
         return await any_fleet.scripts.forget(cursor="0", count=100, keep_ms=HOUR_MS, now=any_fleet.now)
 
     assert await forget() == Forgotten("0", 0)
-    any_fleet.now += SECOND
+    await any_fleet.damage("HINCRBY", "meta", "clock_ms", 1)
     assert await forget() == Forgotten("0", 1)
     state = await invariants(any_fleet.store)
     assert (list(state.gone), list(state.index)) == (["young"], ["alive"])
+
+
+async def test_g4_a_step_of_the_clock_forgets_no_tombstone(fleet: Fleet) -> None:
+    await fleet.add("a")
+    await fleet.remove("a", cause="removed")
+    for step_s in (365 * 86_400, -2 * 365 * 86_400):
+        fleet.now += step_s * SECOND
+        await fleet.sweep()
+        assert await fleet.scripts.forget(cursor="0", count=100, keep_ms=HOUR_MS, now=fleet.now) == Forgotten(
+            "0", 0
+        )
+    assert await fleet.beat("a") == Removed("removed")
 
 
 async def test_a_tombstone_that_says_nothing_is_forgotten(fleet: Fleet) -> None:
@@ -210,3 +222,32 @@ async def test_many_tombstones_are_forgotten_in_parts(fleet: Fleet) -> None:
             break
     assert count == 600
     assert parts > 1
+
+
+async def test_suspects_that_were_not_counted_are_counted_and_told(fleet: Fleet) -> None:
+    """As after an upgrade from a version that did not count them."""
+    for id_ in ("a", "b", "c"):
+        await fleet.add(id_)
+        await fleet.beat(id_, tick_age_ms=3_600_000)
+    await fleet.damage("DEL", "suspects", service="game:eu")
+    await fleet.damage("DEL", "panics")
+    before = len(await fleet.feed())
+
+    assert await repair(fleet) == 3
+
+    state = await read_state(fleet.store)
+    assert state.suspects == {"game:eu": {"a", "b", "c"}}
+    assert state.panics == {"game:eu"}
+    assert [e.fields["event"] for e in state.feed[before:]] == ["panic"]
+    assert await repair(fleet) == 0
+
+
+async def test_a_suspect_that_is_nobody_is_not_counted(fleet: Fleet) -> None:
+    await fleet.add("a")
+    await fleet.add("b")
+    await fleet.beat("a", tick_age_ms=3_600_000)
+    await fleet.damage("SADD", "suspects", "ghost", "b", service="game:eu")
+    await fleet.damage("SADD", "panics", "game:eu")
+    assert await repair(fleet) == 3, "b, the ghost, and the panic"
+    assert (await read_state(fleet.store)).suspects == {"game:eu": {"a"}}
+    assert (await read_state(fleet.store)).panics == set()

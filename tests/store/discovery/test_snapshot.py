@@ -39,8 +39,8 @@ async def test_a_snapshot_holds_the_places_that_were_asked_for(
 
 
 async def test_an_empty_store_gives_an_empty_snapshot_at_the_beginning(fleet: Fleet) -> None:
-    assert await fleet.snapshot() == Snapshot(0, 0, [], [], [])
-    assert await fleet.snapshot("game", "eu") == Snapshot(0, 0, [], [], [])
+    assert await fleet.snapshot() == Snapshot(0, 0, [], [], [], [])
+    assert await fleet.snapshot("game", "eu") == Snapshot(0, 0, [], [], [], [])
 
 
 async def test_a_snapshot_names_the_head_of_the_feed(any_fleet: Fleet) -> None:

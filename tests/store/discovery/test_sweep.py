@@ -11,7 +11,7 @@ from roost.discovery.scripts import Ok, Swept
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import RunningServer
-from tests.store.discovery.fleet import SECOND, Fleet, invariants
+from tests.store.discovery.fleet import SECOND, Fleet, invariants, read_state
 
 HOUR = 3600 * SECOND
 
@@ -168,6 +168,25 @@ async def test_g3_a_fleet_whose_leases_end_one_after_the_other_is_protected_too(
     await invariants(fleet.store)
 
 
+async def test_g3_no_ten_seconds_of_a_mass_silence_end_more_than_the_budget(fleet: Fleet) -> None:
+    """Also not the last of one window and the first of the next."""
+    for n in range(200):
+        await fleet.add(f"i{n:03}")
+        if n % 10 == 9:
+            fleet.now += SECOND
+            await fleet.sweep()
+    ends: list[tuple[int, int, int]] = []
+    """Second, how many ended, how many there were before."""
+    for second in range(60):
+        fleet.now += SECOND
+        before = len((await read_state(fleet.store)).index)
+        ends.append((second, len((await fleet.sweep()).ended), before))
+    for first, _, before in ends:
+        ended = sum(count for second, count, _ in ends if first <= second < first + 10)
+        assert ended <= before * 15 // 100 + 1, f"{ended} of {before} in the ten seconds from {first}"
+    assert sum(count for _, count, _ in ends) > 30
+
+
 async def test_those_beyond_the_budget_are_suspect_and_get_another_lease(fleet: Fleet) -> None:
     _, swept = await silence(fleet, 40)
 
@@ -185,7 +204,7 @@ async def test_those_beyond_the_budget_are_suspect_and_get_another_lease(fleet: 
 async def test_who_was_held_is_told_as_suspect_once(fleet: Fleet) -> None:
     await silence(fleet, 20)
     await fleet.pass_time(40)
-    suspected = Counter(e.fields["id"] for e in await fleet.feed() if e.fields["status"] == "suspect")
+    suspected = Counter(e.fields["id"] for e in await fleet.feed() if e.fields.get("status") == "suspect")
     assert set(suspected.values()) == {1}
 
 

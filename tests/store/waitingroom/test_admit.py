@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from roost.store.store import Store
-from roost.waitingroom.scripts import Admitted, Deposed, Offered, Ticked
+from roost.waitingroom.rules import BATCH_LIMIT
+from roost.waitingroom.scripts import Admitted, Deposed, NewsLost, Offered, Ticked
 from tests.store.waitingroom.world import (
     BASE_AND_VIP,
     GONE_MS,
@@ -42,6 +45,14 @@ async def test_there_are_never_more_tickets_than_ids(world: World) -> None:
     assert await world.tick(0) == Ticked(0, 0, 0, 3, 8, 0)
 
 
+async def test_a_hundred_tickets_in_a_tick_are_the_most_whatever_is_asked_for(world: World) -> None:
+    await world.crowd(130)
+    await world.report(cap=200)
+    assert (await world.tick(500)).issued == BATCH_LIMIT
+    assert (await world.tick(500)).issued == 30
+    await invariants(world)
+
+
 async def test_a_tick_that_is_doubled_issues_nothing_more(world: World) -> None:
     await world.crowd(9)
     await world.report(cap=4)
@@ -50,15 +61,44 @@ async def test_a_tick_that_is_doubled_issues_nothing_more(world: World) -> None:
     await invariants(world)
 
 
-async def test_an_older_leader_is_refused_and_moves_nothing(world: World) -> None:
+@pytest.mark.parametrize(("holder", "epoch"), [("m", 4), ("m", 6), ("another", 5), ("", 5)])
+async def test_only_holder_and_epoch_of_the_present_grant_may_tick(
+    world: World, holder: str, epoch: int
+) -> None:
     await world.crowd(2)
     await world.report(cap=4)
-    await world.tick(1, epoch=5)
+    world.epoch = 5
+    await world.tick(1)
     world.now += SECOND
     before = await invariants(world)
-    assert await world.admit(epoch=4) == Deposed(5)
+    assert await world.admit(holder=holder, epoch=epoch, is_heard=False) == Deposed()
+    assert await world.sync(("s1", 7, "0"), holder=holder, epoch=epoch) == Deposed()
     assert await invariants(world) == before
-    assert (await world.tick(epoch=5)).issued == 1
+    assert (await world.tick()).issued == 1
+
+
+async def test_a_store_that_forgot_who_leads_takes_orders_from_nobody(world: World) -> None:
+    await world.crowd(2)
+    await world.report(cap=4)
+    await world.tick(0)
+    await world.store.call("DEL", world.key("leader"), key=world.key("leader"))
+    assert await world.admit(epoch=world.epoch) == Deposed()
+    assert await world.sync(("s1", 7, "1"), epoch=world.epoch) == Deposed()
+    assert (await world.tick()).issued == 2
+
+
+async def test_a_ledger_that_lost_the_news_says_so_and_issues_nothing(world: World) -> None:
+    """A failover brought back what the leader wrote before it closed the server."""
+    await world.crowd(1)
+    await world.report(cap=4)
+    news = world.news
+    await world.shows(state="0")
+    await world.store.call("HSET", world.key("world"), "news", news, key=world.key("world"))
+    assert await world.admit() == NewsLost()
+    await world.shows(state="0")
+    assert (await world.tick()).issued == 0
+    assert (await world.shows(state="1")).remaining == 0
+    assert (await world.tick()).issued == 1
 
 
 async def test_tickets_that_ended_are_taken_back_in_parts(world: World) -> None:

@@ -25,7 +25,7 @@ async def test_the_board_has_numbers_servers_tickets_and_lines(two_lines: World)
     board: Board = await world.board()
 
     assert dict(zip(board.numbers[::2], board.numbers[1::2], strict=True))["cap"] == "2"
-    assert board.servers == ["s1", "7\t2\t0\t0\t1\t1\t0\twss://one"]
+    assert board.servers == ["s1", "7\t2\t0\t0\t1\t1\t0\t1\twss://one"]
     assert (board.offers, board.held) == (1, 1)
     assert board.lines == ["0", "0", "", "2", "0", f"{places[0].seq},{places[1].seq}"]
 

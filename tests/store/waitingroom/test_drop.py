@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from roost.waitingroom.rules import Policy
-from roost.waitingroom.scripts import Dropped, Fenced, Inside, NoPlace, ServerUnknown
-from roost.waitingroom.service import WaitingRoom
-from tests.store.waitingroom.world import T0, World, invariants
+from roost.waitingroom.scripts import Dropped, Fenced, Inside, NoPlace, ServerUnknown, Synced
+from tests.store.waitingroom.world import World, invariants
 
 
 async def _people_on(world: World, server: str, count: int, life: int = 7) -> list[str]:
@@ -109,8 +107,9 @@ async def test_a_drop_that_was_cut_short_is_finished_by_whoever_looks_at_the_led
     assert [await world.number(name) for name in ("cap", "inside")] == [0, 0], (
         "what it added has left at once"
     )
-    room = WaitingRoom(world.store, "main", Policy())
-    await room.only_these_live([], as_of_us=T0)
-    assert (await room.read_board()).servers == ()
+    synced = await world.sync(full=True)
+    assert synced == Synced(0, ["s1", "7"]), "a row stays until everybody was seen to"
+    assert await world.sync(("s1", 7, "-")) == Synced(0, [])
+    assert (await world.board()).servers == []
     left = [await world.store.call("TTL", world.key("people") + user) for user in (b"ann", b"bob", b"carl")]
     assert min(left) > 0, "everybody was seen to: what is known of them ends by itself"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from roost.store.store import Store
-from roost.waitingroom.scripts import Admitted, Deposed, Inside, Offered, Ticked, Used, Waiting
+from roost.waitingroom.scripts import Admitted, Deposed, Inside, NewsLost, Offered, Ticked, Used, Waiting
 from tests.store.waitingroom.world import LATE_MS, TICKET_MS, World, invariants
 
 
@@ -90,7 +90,8 @@ async def test_g11_two_leaders_issue_one_ticket_each_time(store: Store) -> None:
     await one.tick(0)
     users = await one.crowd(20)
     await one.report(cap=10)
-    ticks: list[Ticked | Deposed] = await asyncio.gather(
+    two.news = one.news
+    ticks: list[Ticked | NewsLost | Deposed] = await asyncio.gather(
         *(leader.admit(3) for _ in range(10) for leader in (one, two))
     )
     assert sum(tick.issued for tick in ticks if isinstance(tick, Ticked)) == 10

@@ -71,3 +71,12 @@ async def test_only_who_was_kicked_is_told_of(world: World) -> None:
     await world.leave("u00001", cause="kicked")
     assert [(e.fields["event"], e.fields["user"]) for e in await world.feed()] == [("kicked", "u00001")]
     assert await world.status("u00001") == NoPlace("kicked")
+
+
+async def test_a_leave_that_comes_late_does_not_touch_a_newer_place(world: World) -> None:
+    old = await world.waits("ann")
+    await world.leave("ann", seq=old.seq)
+    new = await world.waits("ann")
+    assert await world.leave("ann", seq=old.seq) == NoPlace("")
+    assert await world.rank("ann") == 1
+    assert await world.leave("ann", seq=new.seq) == Left()

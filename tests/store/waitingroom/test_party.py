@@ -147,10 +147,42 @@ async def test_a_thousand_members_of_incomplete_parties_hide_nobody_for_ever(wor
     await world.waits("solo")
     await world.report(cap=100)
     ticked = await world.tick(scan_limit=50)
-    assert (ticked.issued, ticked.more) == (0, 0), "no hot loop where nobody was put aside"
-    everybody = [f"half{number}" for number in range(60)] + ["solo"]
-    await world.pass_ms(302_000, polling=everybody, issue=100, scan_limit=50)
-    assert await has_ticket(world, "solo", "half0") == [True, True]
+    assert (ticked.issued, ticked.more) == (0, 1), "they fill the scan: the next one goes on behind them"
+    ticked = await world.tick(scan_limit=50)
+    assert (ticked.issued, ticked.more) == (1, 0), "and there the line ends"
+    assert await has_ticket(world, "solo", "half0") == [True, False]
+    await world.waits("half0-mate", party="p0", size=2)
+    ticks = [await world.tick(scan_limit=50) for _ in range(2)]
+    assert [tick.issued for tick in ticks] == [2, 0]
+
+
+async def test_a_party_at_the_edge_of_a_scan_is_seen_whole(world: World) -> None:
+    for number in range(8):
+        await world.waits(f"half{number}", party=f"p{number}", size=2)
+    await comes(world, "whole", "ann", "bob", "carl")
+    await world.report(cap=100)
+    issued = [(await world.tick(scan_limit=10)).issued for _ in range(3)]
+    assert sum(issued) == 3
+    assert await has_ticket(world, "ann", "bob", "carl") == [True, True, True]
+
+
+async def test_a_party_takes_no_more_than_its_size(world: World) -> None:
+    """Somebody signed for a party that is complete gets a place of their own, behind the line."""
+    await comes(world, "p", "ann", "bob", size=2)
+    await world.waits("dan")
+    await world.waits("eve", party="p", size=2)
+    assert await world.line_of() == ["ann", "bob", "dan", "eve"]
+    await world.report(cap=10)
+    assert (await world.tick()).issued == 4, "and waits for nobody"
+
+
+async def test_a_member_who_left_and_comes_again_gets_no_old_place(world: World) -> None:
+    await comes(world, "p", "ann", "bob", size=2)
+    await world.waits("dan")
+    await world.leave("ann")
+    await world.leave("bob")
+    await comes(world, "p", "ann", "bob", size=2)
+    assert (await world.line_of())[0] == "dan"
 
 
 async def test_who_comes_again_after_their_party_went_in_is_not_stuck(world: World) -> None:

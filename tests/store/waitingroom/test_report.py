@@ -11,7 +11,7 @@ async def test_the_first_report_of_a_life_opens_its_row(any_world: World) -> Non
 
     state = await invariants(any_world)
 
-    assert state.servers == {"s1": Row(7, 10, 4, 6, 6, 1, 0)}
+    assert state.servers == {"s1": Row(7, 10, 4, 6, 6, 1, 0, 1)}
     assert (state.number("cap"), state.number("inside")) == (10, 4)
 
 
@@ -33,7 +33,7 @@ async def test_an_older_report_is_not_taken(world: World) -> None:
 async def test_an_earlier_life_is_fenced_and_a_later_one_begins_anew(world: World) -> None:
     await world.report(n=5, life=7, number=50)
     assert await world.report(n=0, cap=3, life=8, number=1) == Reported(0)
-    assert await world.report(n=9, life=7, number=51) == Fenced(8)
+    assert await world.report(n=9, life=7, number=51) == Fenced(7)
     state = await invariants(world)
     assert (state.servers["s1"].life, state.number("inside"), state.number("cap")) == (8, 0, 3)
 
@@ -136,7 +136,7 @@ async def test_a_new_life_sees_to_the_people_of_one_whose_end_nobody_saw(world: 
 
     assert {await world.status(user) for user in users} == {NoPlace("crash")}
     assert await world.store.call("KEYS", "queue:inside:*:7") == []
-    assert await world.report(cap=200, life=7, number=9) == Fenced(8)
+    assert await world.report(cap=200, life=7, number=9) == Fenced(7)
     await invariants(world)
 
 

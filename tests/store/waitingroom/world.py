@@ -27,12 +27,15 @@ from roost.waitingroom.scripts import (
     Governed,
     Inside,
     Left,
+    NewsLost,
     NoPlace,
     NotInside,
     Offered,
+    Pending,
     Released,
     Reported,
     Stale,
+    Synced,
     Ticked,
     Touched,
     Waiting,
@@ -49,6 +52,8 @@ LATE_MS = 8_000
 GONE_MS = 300_000
 GRACE_MS = 120_000
 REBUILD_MS = 120_000
+RECEIPT_MS = 3_600_000
+HOLDER = "m"
 LIFE = 7
 BASE_AND_VIP: Mapping[str, int] = {":vip": 1, "": 3}
 
@@ -68,8 +73,12 @@ class World:
         self.ticket_ms = policy.get("ticket_ms", TICKET_MS)
         self.forfeit = policy.get("forfeit", 0)
         self.period_ms = policy.get("period_ms", 0)
+        self.news = ""
         self._tids = 0
         self._reports = 0
+        self._syncs = 0
+        self.last_sync = 0
+        self._lives: dict[str, int] = {}
 
     # -- people
 
@@ -101,6 +110,7 @@ class World:
             receipt_born=born,
             receipt_age=receipt_age_ms,
             rebuild_ms=REBUILD_MS,
+            receipt_ms=RECEIPT_MS,
             forfeit=self.forfeit,
             party=party,
             size=size,
@@ -142,24 +152,76 @@ class World:
 
     async def touch(self, *users: str, poll_ms: int = 2000) -> Touched:
         flat = [part for user in users for part in (user, str(poll_ms))]
-        return await self.scripts.touch(users_and_poll_ms=flat)
+        return await self.scripts.touch(ticket_key="", now=self.now, users_and_poll_ms=flat)
 
-    async def leave(self, user: str = "ann", cause: str = "left") -> Left | NoPlace | Inside:
-        return await self.scripts.leave(user=user, cause=cause, now=self.now)
+    async def leave(
+        self, user: str = "ann", cause: str = "left", seq: int | str = ""
+    ) -> Left | NoPlace | Inside:
+        return await self.scripts.leave(user=user, seq=str(seq), cause=cause, now=self.now)
 
     # -- the leader
+
+    async def lead(self, holder: str = HOLDER, epoch: int | None = None) -> None:
+        """The store has granted this leadership."""
+        key, epoch = self.key("leader"), self.epoch if epoch is None else epoch
+        await self.store.call("HSET", key, "holder", holder, "epoch", epoch, "until_ms", 0, key=key)
+
+    async def sync(
+        self,
+        *rows: tuple[str, int, str],
+        full: bool = False,
+        number: int | None = None,
+        epoch: int | None = None,
+        holder: str = HOLDER,
+        count: int = 500,
+    ) -> Synced | Stale | Deposed:
+        """The leader's news: (server id, life, `1` `0` or `-`)."""
+        self._syncs += 1
+        number, epoch = self._syncs if number is None else number, self.epoch if epoch is None else epoch
+        answer = await self.scripts.sync(
+            holder=holder,
+            epoch=str(epoch),
+            number=number,
+            full=int(full),
+            count=count,
+            rows=[str(part) for row in rows for part in row],
+            now=self.now,
+        )
+        self.last_sync = number
+        if isinstance(answer, Synced):
+            self.news = f"{epoch}:{number}"
+        return answer
+
+    async def shows(self, server: str = "s1", life: int = LIFE, state: str = "1") -> Synced:
+        """Discovery shows this life of the server, and the leader has written it."""
+        await self.lead()
+        self._lives[server] = life
+        answer = await self.sync((server, life, state))
+        assert isinstance(answer, Synced), answer
+        return answer
 
     async def admit(
         self,
         issue: int = 100,
         *,
         epoch: int | None = None,
+        holder: str = HOLDER,
+        is_heard: bool = True,
         late_ms: int = LATE_MS,
         expire_limit: int = 256,
         scan_limit: int = 1000,
-    ) -> Ticked | Deposed:
+    ) -> Ticked | NewsLost | Deposed:
+        """A tick of the leader, whose first writes that there is no server; `is_heard`: a gateway signed."""
+        if epoch is None and holder == HOLDER:
+            await self.lead()
+        if is_heard:
+            await self.touch()
+        if not self.news:
+            await self.sync()
         return await self.scripts.admit(
-            epoch=self.epoch if epoch is None else epoch,
+            holder=holder,
+            epoch=str(self.epoch if epoch is None else epoch),
+            news=self.news,
             max_step_ms=MAX_STEP_MS,
             ticket_ms=self.ticket_ms,
             late_ms=late_ms,
@@ -202,7 +264,11 @@ class World:
         life: int = LIFE,
         number: int | None = None,
         url: str = "wss://s1",
-    ) -> Reported | Stale | Fenced:
+        shown: bool = True,
+    ) -> Reported | Pending | Stale | Fenced:
+        """`shown`: discovery has shown this life to the leader, if it is the server's latest."""
+        if shown and life > self._lives.get(server, -1):
+            await self.shows(server, life)
         self._reports += 1
         number = self._reports if number is None else number
         return await self.scripts.report(
@@ -244,7 +310,7 @@ class World:
         )
 
     async def drop(self, server: str = "s1", *, life: int = LIFE, count: int = 500) -> Dropped:
-        return await self.scripts.drop(server=server, life=life, count=count)
+        return await self.scripts.drop(server=server, life=life, count=count, now=self.now)
 
     # -- operators and watchers
 
@@ -295,6 +361,7 @@ class World:
         found = await self.store.call("KEYS", b"*{" + self.scope.tag.encode() + b"}*", key=self.key("world"))
         for key in found:
             await self.store.call("DEL", key, key=key)
+        self.news, self._lives = "", {}
 
     def new_tid(self) -> str:
         self._tids += 1
@@ -313,10 +380,15 @@ class Row:
     consumed: int
     number: int
     doubt: int
+    open: int
 
     @property
     def inside(self) -> int:
         return self.reported + self.consumed - self.counted
+
+    @property
+    def room(self) -> int:
+        return max(0, self.capacity - self.inside) if self.open else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +417,8 @@ class State:
 
     @property
     def capacity(self) -> int:
-        cap = sum(row.capacity for row in self.servers.values())
+        """The people inside, and what the open servers may let in; no more than the limit."""
+        cap = sum(row.inside + row.room for row in self.servers.values())
         return min(cap, int(self.numbers.get("limit", cap)))
 
 
@@ -372,7 +445,7 @@ async def read_state(world: World) -> State:
     servers = await fields_of(store, world.key("servers"))
     return State(
         await world.numbers(),
-        {id_: Row(*map(int, packed.split("\t")[:7])) for id_, packed in servers.items()},
+        {id_: Row(*map(int, packed.split("\t")[:8])) for id_, packed in servers.items()},
         {user: pairs(flat) for user, flat in hashes.items()},
         ages,
         waiting,
@@ -388,7 +461,7 @@ async def invariants(world: World) -> State:
     """What holds after every script: sums are sums, nobody stands twice, and a state is where it says."""
     state = await read_state(world)
     rows = state.servers.values()
-    assert state.number("cap") == sum(row.capacity for row in rows)
+    assert state.number("cap") == sum(row.inside + row.room for row in rows)
     assert state.number("inside") == sum(row.inside for row in rows)
     assert state.number("doubt") == sum(row.doubt for row in rows)
     assert state.number("overadmit") == 0, "tickets were issued for which there was no room"

@@ -8,10 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from roost.alerts.notifier import Notifier, SendOptions
+from roost.alerts.notifier import Notifier
+from roost.alerts.options import SendOptions
 from roost.alerts.payloads import Alert, json_of
 from roost.alerts.triggers import Triggers
 from roost.alerts.webhooks import parse_webhooks
+from roost.discovery.turns import Turn
 
 OPERATIONS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 
@@ -34,7 +36,8 @@ def documented() -> Any:
 
 def test_the_documented_alert_is_what_an_unhealthy_server_makes() -> None:
     told = Told()
-    Triggers(cast(Notifier, told), lambda: ()).server_unhealthy("501")
+    turn = Turn("501", "game", "eu", "1790000000250000", True, "no heartbeat, or its main loop hangs", 1)
+    Triggers(cast(Notifier, told), lambda: ()).server_turned(turn)
 
     (alert,) = told.alerts
     (webhook,) = parse_webhooks("json=https://ops.example.org/roost")

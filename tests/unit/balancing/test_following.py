@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.discovery import Change, Instance
-from roost.balancing import Fleet, LoadBalancer, Refusal, Server, balancer
+from roost.balancing import Fleet, LoadBalancer, Refusal, Server, balancer, following
 from roost.balancing.following import apply
 from roost.balancing.strategies import ServerEvent, Strategy
 from roost.balancing.strategies.consistent_hash import ConsistentHashing
@@ -124,12 +127,27 @@ def test_a_snapshot_of_many_is_one_new_fleet(monkeypatch: pytest.MonkeyPatch) ->
     started = time.perf_counter()
 
     apply(follower, snapshot(names))
+    assert follower.available == sorted(names)
     apply(follower, snapshot(names[1:], load=1))
+    assert follower.available == sorted(names[1:])
 
     assert made == 2
     assert time.perf_counter() - started < 2.0, "it takes a fiftieth of that, and one by one much more"
-    assert follower.available == sorted(names[1:])
     assert {server.load for server in follower.all_servers} == {1}
+
+
+def test_many_changes_at_once_do_not_hold_up_everybody_else() -> None:
+    """As when a panic of a large service begins or ends."""
+    names = [f"server{n}" for n in range(MANY)]
+    follower = LoadBalancer(RoundRobin())
+    apply(follower, snapshot(names))
+    suspects = snapshot(names).instances or []
+    started = time.perf_counter()
+    for one in suspects:
+        one.status, one.accepting, one.willing = "suspect", False, False
+        apply(follower, Change("changed", 2, "2", one.instance_id, instance=one))
+    assert follower.available == []
+    assert time.perf_counter() - started < 2.0, "it takes a tenth of that; a fleet for each change took five"
 
 
 def test_a_snapshot_that_says_nothing_new_is_not_told() -> None:
@@ -161,3 +179,64 @@ def test_a_strategy_may_be_any_subclass() -> None:
     follower = LoadBalancer(Last())
     follower.replace_servers([Server("a"), Server("b")])
     assert follower.explain("user:1").chosen == follower.get_server_id("user:1") == "b"
+
+
+def test_the_last_heartbeat_is_shown_and_a_newer_one_alone_is_no_event() -> None:
+    heard = Heard()
+    balancer = LoadBalancer(heard)
+    for at in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"):
+        one = Instance(
+            "game",
+            "kr",
+            server_id="501",
+            instance_id="i",
+            life="1",
+            status="ready",
+            accepting=True,
+            last_heartbeat=at,
+        )
+        apply(balancer, Change("snapshot", 1, "1", instances=[one]))
+        assert [server.last_heartbeat for server in balancer.all_servers] == [at]
+    assert heard.heard == [("501", "added")]
+
+
+class Burst:
+    """Everything at once, without a pause in which others could run."""
+
+    def __init__(self, changes: list[Change]) -> None:
+        self._changes = changes
+
+    async def watch(self, type_: str = "*", group: str = "*") -> AsyncIterator[Change]:
+        for change in self._changes:
+            yield change
+        await asyncio.Event().wait()
+
+
+async def test_others_have_their_turn_while_thousands_of_changes_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(following, "SLICE_S", 0.0)
+    first = snapshot(["a"])
+    again = [
+        Change("changed", n, "1", instance=(snapshot(["a"], load=n).instances or [])[0]) for n in range(50)
+    ]
+    seen: set[int] = set()
+    async with following.following(Burst([first, *again]), "game") as balancer:
+        while balancer.all_servers[0].load < 49:
+            seen.add(balancer.all_servers[0].load)
+            await asyncio.sleep(0)
+    assert len(seen) > 10
+
+
+async def test_a_large_snapshot_is_taken_in_beside_the_loop() -> None:
+    threads: list[threading.Thread] = []
+
+    class Noting(RoundRobin):
+        def on_server_event(self, server: Server, event: ServerEvent) -> None:
+            threads.append(threading.current_thread())
+            super().on_server_event(server, event)
+
+    large = snapshot([f"s{n}" for n in range(following.MANY + 1)])
+    async with following.following(Burst([large]), "game", balancer=LoadBalancer(Noting())) as balancer:
+        assert len(balancer.all_servers) == following.MANY + 1
+    assert threading.main_thread() not in threads

@@ -337,3 +337,27 @@ def test_a_change_puts_a_new_state_in_place_of_the_old_one(make: Make) -> None:
     assert all(one is not other for one, other in pairwise(states))
     assert [held.weights for held in states] == copies
     assert [bytes(held.owners) for held in states] == frozen
+
+
+@both
+@often
+@given(
+    before=FLEETS,
+    changes=st.dictionaries(st.text("abcdefg", min_size=1, max_size=2), st.sampled_from([None, 0, 100, 300])),
+)
+def test_many_changes_at_once_are_each_change(
+    make: Make, before: Mapping[str, int], changes: Mapping[str, int | None]
+) -> None:
+    at_once = make(before)
+    at_once.change_nodes(changes)
+    after = {node: weight for node, weight in {**before, **changes}.items() if weight is not None}
+    assert at_once.nodes == after
+    assert owners(at_once) == owners(make(after))
+
+
+@both
+def test_a_bad_node_among_many_changes_nothing(make: Make) -> None:
+    made = make(["a", "b"])
+    with pytest.raises(ValueError, match="name"):
+        made.change_nodes({"c": 100, "": 100})
+    assert made.nodes == {"a": 100, "b": 100}

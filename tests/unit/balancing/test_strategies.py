@@ -16,7 +16,7 @@ from roost.balancing import STRATEGIES, ConsistentHash, Fleet, HashRing, Refusal
 from roost.balancing.strategies import Strategy, rendezvous
 from roost.balancing.strategies.bounded_load import BoundedLoad
 from roost.balancing.strategies.consistent_hash import ConsistentHashing
-from roost.balancing.strategies.least_connections import LeastConnections
+from roost.balancing.strategies.least_connections import PICK_S, LeastConnections, Picks
 from roost.balancing.strategies.random_choice import Random, TwoChoices
 from roost.balancing.strategies.rendezvous import Rendezvous
 from roost.balancing.strategies.round_robin import RoundRobin
@@ -349,3 +349,85 @@ def test_singleton_stays_until_its_server_does_not_accept() -> None:
     assert serves(a, replace(b, open=False), c) == "a"
     assert serves(a, b, c) == "a"
     assert serves(b, c) == "b"
+
+
+# -- candidates and picks
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(servers=st.lists(SERVERS, max_size=8, unique_by=lambda s: s.server_id), n=st.integers(1, 10))
+def test_candidates_accept_and_come_once(make: Callable[[], Strategy], servers: list[Server], n: int) -> None:
+    strategy = make()
+    fleet = told(strategy, servers)
+    found = strategy.candidates("user:1", fleet, n)
+    ids = [server.server_id for server in found]
+    assert len(set(ids)) == len(ids) <= n
+    assert all(server.accepting for server in found)
+    if strategy.name != "bounded_load":  # which names only those below the cap
+        assert len(ids) == min(n, len(fleet.accepting))
+
+
+@pytest.mark.parametrize(
+    "name", ["consistent_hash", "hash_ring", "rendezvous", "least_connections", "singleton"]
+)
+def test_the_first_candidate_is_who_is_chosen_and_the_next_who_would_be_without_it(name: str) -> None:
+    servers = [Server(f"s{n}", load=n, weight=100 + n % 2) for n in range(30)]
+    strategy = STRATEGIES[name]()
+    fleet = told(strategy, servers)
+    for key in KEYS[:50]:
+        first, second = strategy.candidates(key, fleet, 2)
+        assert strategy.rehearsal().choose(key, fleet) == first
+        fewer = Fleet(server for server in servers if server != first)
+        assert strategy.rehearsal().choose(key, fewer) == second
+
+
+def test_the_documented_ring_can_be_chosen_by_name() -> None:
+    strategy = STRATEGIES["hash_ring"]()
+    fleet = told(strategy, [Server(f"s{n}") for n in range(7)])
+    ring = HashRing([f"s{n}" for n in range(7)])
+    assert [chosen(strategy, key, fleet).server_id for key in KEYS] == [ring.get_node(key) for key in KEYS]
+
+
+@pytest.mark.parametrize("make", [LeastConnections, TwoChoices])
+def test_own_picks_count_until_the_next_report(make: Callable[[], LeastConnections | TwoChoices]) -> None:
+    strategy = make()
+    fleet = told(strategy, [Server(f"s{n}") for n in range(4)])
+    counts = Counter(chosen(strategy, key, fleet).server_id for key in KEYS)
+    assert max(counts.values()) - min(counts.values()) < 40, "not all of them on the first"
+    before = strategy.picks.of("s0")
+    strategy.on_server_event(replace(fleet.servers["s0"], load=before), "changed")
+    assert strategy.picks.of("s0") == 0, "the report has them"
+    assert strategy.picks.of("s1") > 0
+
+
+def test_what_is_no_report_of_load_keeps_the_picks() -> None:
+    strategy = LeastConnections()
+    fleet = told(strategy, [Server("a"), Server("b", load=1)])
+    assert chosen(strategy, "x", fleet).server_id == "a"
+    strategy.on_server_event(replace(fleet.servers["a"], zone="z"), "changed")
+    assert strategy.picks.of("a") == 1
+    strategy.on_server_event(replace(fleet.servers["a"], life="2"), "changed")
+    assert strategy.picks.of("a") == 0
+
+
+def test_picks_that_nobody_reports_are_forgotten() -> None:
+    now = 0.0
+    picks = Picks(lambda: now)
+    picks.note("a")
+    assert picks.of("a") == 1
+    now = PICK_S
+    assert picks.of("a") == 0
+
+
+def test_a_server_that_must_be_full_by_now_comes_last() -> None:
+    strategy = LeastConnections()
+    fleet = told(strategy, [Server("small", load=0, capacity=2), Server("large", load=50, capacity=100)])
+    assert [chosen(strategy, key, fleet).server_id for key in "abcd"] == ["small", "small", "large", "large"]
+
+
+def test_an_explanation_picks_nobody() -> None:
+    strategy = LeastConnections()
+    fleet = told(strategy, [Server("a"), Server("b")])
+    strategy.rehearsal().choose("x", fleet)
+    assert strategy.picks.of("a") == 0

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+
+import pytest
 
 from roost.api.discovery import HealthCheck, Instance, Probe, RegisterInput
 from roost.cli.agent import CHECK_INTERVAL_S, FAILURES_TO_HANG, ProgramCheck
+from roost.cli.program import Action, Program, parse_action
+from roost.core.errors import InvalidInput
 from roost.core.loops import Loops
 from roost.discovery.probes import Prober
 from roost.sdk.heart import Registration
@@ -59,3 +64,48 @@ async def test_a_check_that_raises_is_counted_and_tried_again() -> None:
     assert registration.status == "ready"
     assert loops.loop("health check").failures == 1
     running.cancel()
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("SIGUSR1", signal.SIGUSR1),
+        ("usr2", signal.SIGUSR2),
+        ("", None),
+        ("sh -c 'echo drain'", ("sh", "-c", "echo drain")),
+        ("/opt/drain", ("/opt/drain",)),
+    ],
+)
+def test_what_a_program_is_told_is_a_signal_a_command_or_nothing(text: str, action: Action) -> None:
+    assert parse_action(text, "--on-drain") == action
+
+
+@pytest.mark.parametrize("text", ["SIGNONE", "sh -c 'open"])
+def test_an_action_that_cannot_be_meant_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="--on-drain"):
+        parse_action(text, "--on-drain")
+
+
+@pytest.mark.parametrize(
+    ("script", "stop", "crashed"),
+    [
+        ("exit 0", None, False),
+        ("exit 3", None, True),
+        ("kill -SEGV $$", None, True),
+        ("trap 'exit 9' TERM; echo; sleep 60 & wait", signal.SIGTERM, False),
+        ("trap 'kill -ABRT $$' TERM; echo; sleep 60 & wait", signal.SIGTERM, True),
+    ],
+)
+async def test_a_crash_is_an_end_that_nobody_asked_for(
+    script: str, stop: signal.Signals | None, crashed: bool
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", script, stdout=asyncio.subprocess.PIPE, process_group=0
+    )
+    program = Program(process)
+    if stop is not None:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        program.send(stop)
+    await program.wait()
+    assert program.crashed is crashed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from roost.api.balancing import Considered, Explained, Move, Preview, Ring, RingNode
@@ -52,6 +53,7 @@ SERVER = CheckedServer(
 
 WORLD = WorldView(
     world="kr-seoul-1",
+    server_type="game",
     mode="queue-all",
     message="maintenance until 20:00, see https://status.example/incidents/2026-11-20",
     revision=17,
@@ -68,7 +70,8 @@ WORLD = WorldView(
     draw_digest="ab" * 32,
     draw_seed="",
     classes=[ClassView("vip", 0.25, 1200, 34, 12.5)],
-    servers=[ServerView("seoul-501", "7", 200, 100, "wss://seoul-501.game.example/gameserver", True)],
+    servers=[ServerView("seoul-501", "7", 200, 100, "wss://seoul-501.game.example/gameserver", True, False)],
+    pending=["seoul-599"],
     counters={},
 )
 
@@ -153,3 +156,11 @@ def test_at_80_columns_no_word_is_broken_and_what_matters_is_shown(command: str)
 def test_in_a_wide_terminal_everything_is_shown() -> None:
     (table, *_) = (part for part in queue.view(WORLD) if isinstance(part, Table))
     assert {word for line in rendered(table, width=200) for word in line.split()} == words_of(table)
+
+
+def test_a_suspect_that_takes_users_is_said_to_do_so_in_panic() -> None:
+    suspect = msgspec.structs.replace(INSTANCE, status="suspect", accepting=True)
+    listed = "\n".join(
+        text for part in instances.view(InstanceList([suspect], 17), False) for text in rendered(part)
+    )
+    assert "yes (panic)" in listed

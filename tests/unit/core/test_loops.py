@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from roost.core.errors import StoreUnavailable
-from roost.core.loops import END, FAILING_S, Loops
+from roost.core.loops import END, FAILING_S, STALE_S, Loops, up_to_date
 from roost.testing import FakeClock
 
 
@@ -131,3 +131,91 @@ async def test_the_same_fault_again_is_one_line_in_the_log(caplog: pytest.LogCap
         await clock.advance(20.0)
 
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == ["loop failed"]
+
+
+async def test_a_cancellation_meant_for_something_else_does_not_end_the_loop() -> None:
+    """What it waits for was cancelled by its owner: the loop itself was not, and goes on."""
+    clock = FakeClock()
+    loops, turns = Loops(clock), 0
+
+    async def step() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 1:
+            other: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+    task = asyncio.create_task(loops.keep_running("follow", step, pause_s=1.0))
+    await asyncio.sleep(0)
+    await clock.advance(5.0)
+    assert turns > 1
+    assert loops.loop("follow").failures == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_follower_that_has_not_been_up_to_date_for_long_is_a_fault_if_requests_need_it() -> None:
+    clock = FakeClock()
+    loops = Loops(clock)
+    told = asyncio.Event()
+
+    async def follow() -> None:
+        up_to_date()
+        told.set()
+        await clock.sleep(1000.0)
+
+    tasks = [
+        asyncio.create_task(loops.keep_running("balancer", follow, essential=True)),
+        asyncio.create_task(loops.keep_running("extra", follow)),
+    ]
+    await told.wait()
+    await clock.advance(STALE_S)
+    assert loops.fault() == ""
+    await clock.advance(1.0)
+    assert loops.fault() == f"balancer has not been up to date for {STALE_S + 1:.0f} s"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert loops.fault() == "", "nobody waits for one that was stopped"
+
+
+async def test_of_two_runs_of_one_name_the_one_that_is_behind_counts() -> None:
+    clock = FakeClock()
+    loops = Loops(clock)
+
+    async def once() -> None:
+        up_to_date()
+        await clock.sleep(1000.0)
+
+    async def often() -> None:
+        up_to_date()
+        await clock.sleep(1.0)
+
+    tasks = [asyncio.create_task(loops.keep_running("watch", step)) for step in (once, often)]
+    await asyncio.sleep(0)
+    began = clock.monotonic()
+    await clock.advance(10.0)
+    assert loops.loop("watch").up_to_date_at == began
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_only_the_time_in_which_the_store_answers_counts() -> None:
+    """An outage of an hour befalls every process at once: none of them is worse than the others."""
+    clock = FakeClock()
+    loops = Loops(clock)
+
+    def fail() -> None:
+        up_to_date()
+        raise StoreUnavailable("away")
+
+    async with running(loops, "balancer", fail, essential=True):
+        await clock.advance(3600.0)
+        back_at = clock.monotonic()
+        assert "has failed" in loops.fault()
+        assert loops.fault(answering_since=back_at) == ""
+        await clock.advance(FAILING_S + 3)
+        assert "has failed" in loops.fault(answering_since=back_at)

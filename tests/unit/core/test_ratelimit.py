@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.core import ratelimit as limits
 from roost.core.errors import TooManyRequests
 from roost.core.networks import network_of
-from roost.core.ratelimit import Limiter
+from roost.core.ratelimit import AtOnce, Limiter
 
 
 class Clock:
@@ -92,3 +92,24 @@ def test_who_has_been_forgiven_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_one_source_is_an_address_or_what_one_customer_has(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+def test_a_look_counts_nothing() -> None:
+    limiter = Limiter(1, 2, Clock())
+    for _ in range(10):
+        limiter.look("a")
+    assert [passes(limiter) for _ in range(3)] == [True, True, False]
+    with pytest.raises(TooManyRequests):
+        limiter.look("a")
+
+
+def test_so_many_of_each_and_of_all_at_once() -> None:
+    streams = AtOnce("streams", each=2, total=3)
+    with streams.one_more("a"), streams.one_more("a"):
+        with pytest.raises(TooManyRequests, match="2 streams are open there"), streams.one_more("a"):
+            pass
+        with streams.one_more("b"), pytest.raises(TooManyRequests, match="as many"), streams.one_more("c"):
+            pass
+    assert streams.open == 0
+    with streams.one_more("a"):
+        assert streams.open == 1

@@ -20,7 +20,7 @@ async def test_who_is_silent_already_is_found_mute_too_while_the_other_half_is_w
     silent = ward.see("504", status="suspect")
     for _ in range(3):
         ward.checker.judge(silent, MUTE)
-    assert ward.checker.ballots() == [("i-502", "1"), ("i-504", "1")]
+    assert ward.votes() == {"502": "unhealthy", "504": "unhealthy"}
 
 
 async def test_others_who_are_silent_count_for_the_cap(ward: Ward) -> None:
@@ -30,4 +30,4 @@ async def test_others_who_are_silent_count_for_the_cap(ward: Ward) -> None:
     ward.see("504", status="suspect")
     for _ in range(5):
         ward.checker.judge(mute, MUTE)
-    assert ward.checker.ballots() == []
+    assert ward.votes() == {}

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from roost.api.discovery import Change, HealthCheck, Instance, Probe, Status
 from roost.balancing import LoadBalancer, Server
-from roost.discovery.health import REPORTS_PER_CHECK, HealthChecker, Tally
+from roost.core.errors import InvalidInput
+from roost.discovery.health import REGISTER_AGAIN_S, REPORTS_PER_CHECK, HealthChecker
 from roost.discovery.probes import REFUSED, Prober
+from roost.discovery.voting import Checkers, Finding, Vote
 
 HTTP = HealthCheck("http", "main")
 WELL, MUTE, DEAD = Probe(True, 1.0), Probe(False, 2000.0, "no answer within 2 s"), Probe(False, 0.1, REFUSED)
+NOT_ASKED = Probe(False, 0.1, "127.0.0.1 is not probed", asked=False)
 
 
 class Silent:
@@ -23,7 +27,7 @@ class Silent:
 
 
 class NoBallot:
-    async def vote(self, checker: str, ill: Sequence[tuple[str, str]], *, leave: bool = False) -> Tally:
+    async def vote(self, checker: str, votes: Sequence[Vote], *, leave: bool = False) -> Checkers:
         raise AssertionError("the tests start no loop")
 
 
@@ -39,6 +43,11 @@ class Ward:
         )
         self.checker.on_server_unhealthy(lambda server: self.told.append(("ill", server)))
         self.checker.on_server_recovered(lambda server: self.told.append(("well", server)))
+
+    def votes(self) -> dict[str, Finding]:
+        """What it would tell the others, by server."""
+        assert self.checker.voting is not None
+        return {vote.instance_id.removeprefix("i-"): vote.finding for vote in self.checker.voting.untold}
 
     def see(
         self,
@@ -152,9 +161,12 @@ async def test_the_end_of_an_earlier_life_is_not_the_end_of_the_present_one(ward
     assert ward.checker.is_server_healthy("501")
 
 
-async def test_a_tcp_connect_refutes_a_refusal_and_nothing_else(ward: Ward) -> None:
+@pytest.mark.parametrize("bad", [DEAD, MUTE])
+async def test_a_tcp_connect_refutes_what_tcp_probes_found_and_nothing_else(ward: Ward, bad: Probe) -> None:
     instance = ward.see("501", health=HealthCheck("tcp", "main"))
-    for probe in (DEAD, DEAD, DEAD, WELL, WELL):
+    ward.see("502")
+    ward.see("503")
+    for probe in (bad, bad, bad, WELL, WELL):
         ward.checker.judge(instance, probe)
     assert ward.told == [("ill", "501"), ("well", "501")]
     for _ in range(3 * REPORTS_PER_CHECK):
@@ -166,6 +178,34 @@ async def test_a_tcp_connect_refutes_a_refusal_and_nothing_else(ward: Ward) -> N
     assert len(ward.told) == 3
 
 
+@pytest.mark.parametrize("kind", ["tcp", "http"])
+async def test_failures_count_in_a_row_only(ward: Ward, kind: Any) -> None:
+    instance = ward.see("501", health=HealthCheck(kind, "main"))
+    ward.see("502")
+    ward.see("503")
+    for probe in (MUTE, MUTE, WELL, MUTE, MUTE, WELL, DEAD, DEAD):
+        ward.checker.judge(instance, probe)
+    assert ward.told == []
+    ward.checker.judge(instance, DEAD)
+    assert ward.told == [("ill", "501")]
+
+
+async def test_what_cannot_be_probed_is_no_evidence(ward: Ward) -> None:
+    instance = ward.see("501")
+    ward.see("502")
+    ward.see("503")
+    for _ in range(5):
+        ward.checker.judge(instance, NOT_ASKED)
+    assert ward.told == []
+    for _ in range(3):
+        ward.checker.judge(instance, MUTE)
+    for _ in range(5):
+        ward.checker.judge(instance, NOT_ASKED)
+    assert ward.told == [("ill", "501")]
+    row = next(row for row in ward.checker.servers() if row.server_id == "501")
+    assert row.probe == NOT_ASKED, "an operator sees why"
+
+
 async def test_with_a_ballot_a_checkers_finding_is_its_vote_and_discovery_tells_the_decision() -> None:
     ward = Ward(ballot=NoBallot())
     instance = ward.see("501")
@@ -173,27 +213,38 @@ async def test_with_a_ballot_a_checkers_finding_is_its_vote_and_discovery_tells_
     ward.see("503")
     for _ in range(3):
         ward.checker.judge(instance, MUTE)
-    assert ward.checker.ballots() == [("i-501", "1")]
+    assert ward.votes() == {"501": "unhealthy"}
     assert ward.told == []
     assert ward.checker.is_server_healthy("501")
     ward.see("501", status="suspect")
     assert ward.told == [("ill", "501")]
     ward.checker.judge(instance, WELL)
     ward.checker.judge(instance, WELL)
-    assert ward.checker.ballots() == []
+    assert ward.votes() == {"501": "healthy"}
     assert ward.told == [("ill", "501")]
     ward.see("501")
     assert ward.told == [("ill", "501"), ("well", "501")]
+    assert ward.votes() == {}, "of the healthy there is nothing to say"
 
 
 async def test_a_checker_that_starts_late_takes_over_what_the_others_decided() -> None:
     ward = Ward(ballot=NoBallot())
     instance = ward.see("501", status="suspect", unhealthy=True)
-    assert ward.checker.ballots() == [("i-501", "1")]
+    assert ward.votes() == {}, "it has judged nothing yet"
     ward.checker.judge(instance, WELL)
-    assert ward.checker.ballots() == [("i-501", "1")]
+    assert ward.votes() == {}
     ward.checker.judge(instance, WELL)
-    assert ward.checker.ballots() == []
+    assert ward.votes() == {"501": "healthy"}
+
+
+async def test_a_checker_that_starts_late_and_finds_the_same_says_so_when_it_is_sure() -> None:
+    ward = Ward(ballot=NoBallot())
+    instance = ward.see("501", status="suspect", unhealthy=True)
+    for _ in range(2):
+        ward.checker.judge(instance, DEAD)
+    assert ward.votes() == {}
+    ward.checker.judge(instance, DEAD)
+    assert ward.votes() == {"501": "unhealthy"}
 
 
 async def test_a_late_answer_about_an_earlier_life_is_not_heard(ward: Ward) -> None:
@@ -232,9 +283,14 @@ def _fail(server_id: str) -> None:
     raise ZeroDivisionError(server_id)
 
 
-async def test_a_callback_that_fails_does_not_silence_the_others() -> None:
+def _cancelled(server_id: str) -> None:
+    raise asyncio.CancelledError(server_id)
+
+
+@pytest.mark.parametrize("bad", [_fail, _cancelled])
+async def test_a_callback_that_fails_does_not_silence_the_others(bad: Callable[[str], None]) -> None:
     ward = Ward()
-    ward.checker.on_server_unhealthy(_fail)
+    ward.checker.on_server_unhealthy(bad)
     heard: list[str] = []
     ward.checker.on_server_unhealthy(heard.append)
     ward.see("501")
@@ -280,7 +336,7 @@ async def test_a_late_checker_believes_a_connection_where_others_met_a_refusal()
     instance = ward.see("501", status="suspect", unhealthy=True, health=HealthCheck("tcp", "main"))
     ward.checker.judge(instance, WELL)
     ward.checker.judge(instance, WELL)
-    assert ward.checker.ballots() == []
+    assert ward.votes() == {"501": "healthy"}
 
 
 async def test_a_snapshot_taken_in_panic_is_nobodys_recovery(ward: Ward) -> None:
@@ -288,3 +344,60 @@ async def test_a_snapshot_taken_in_panic_is_nobodys_recovery(ward: Ward) -> None
     ill.accepting = True
     ward.checker.hear(Change("snapshot", 9, "9", instances=[ill]))
     assert ward.told == [("ill", "501")]
+
+
+class _BadBalancer:
+    def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
+        raise ZeroDivisionError(server_id)
+
+
+async def test_a_balancer_that_fails_does_not_end_the_listener() -> None:
+    checker = HealthChecker(Silent(), Prober(allow_local=True), balancer=_BadBalancer())
+    heard: list[str] = []
+    checker.on_server_unhealthy(heard.append)
+    ward = Ward()
+    for server in ("501", "502"):
+        checker.hear(Change("changed", 1, "1", instance=ward.see(server)))
+    checker.hear(Change("removed", 2, "2", instance_id="i-501", server_id="501", status="no-response"))
+    assert heard == ["501"]
+
+
+async def test_a_checker_with_a_ballot_is_for_every_service() -> None:
+    """It would be assigned instances that it never sees."""
+    with pytest.raises(InvalidInput):
+        HealthChecker(Silent(), Prober(allow_local=True), "game", ballot=NoBallot())
+
+
+# -- a store that lost its memory
+
+
+async def test_a_wiped_store_makes_nobody_unhealthy_who_registers_again(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("502")
+    ward.checker.hear(Change("snapshot", 0, "0", instances=[]))
+    assert ward.told == []
+    ward.now += REGISTER_AGAIN_S - 1
+    ward.see("501", life="7")
+    ward.checker.give_up_missing()
+    assert ward.told == []
+    ward.now += 1
+    ward.checker.give_up_missing()
+    assert ward.told == [("ill", "502")], "who does not come back is dead"
+    assert ward.checker.is_server_healthy("501")
+
+
+async def test_a_wipe_is_seen_also_where_the_new_history_is_longer_already(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("502")
+    ward.see("503")
+    back = Ward().see("503", life="9")
+    ward.checker.hear(Change("snapshot", 500, "500", instances=[back]))
+    assert ward.told == []
+
+
+async def test_a_second_snapshot_does_not_cut_the_grace_short(ward: Ward) -> None:
+    ward.see("501")
+    ward.see("502")
+    for revision in (0, 3):
+        ward.checker.hear(Change("snapshot", revision, "0", instances=[]))
+    assert ward.told == []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
 from roost.api.discovery import HealthCheck, Instance, LifeEvent, Override, RegisterInput
-from roost.core.events import Entry
 from roost.discovery import model
 from roost.discovery.scripts import Found, Snapshot
 
@@ -25,7 +25,11 @@ def record(**fields: Any) -> bytes:
     return model.encode(model.record_of(RegisterInput(**{"type": "game", "group": "eu", **fields})))
 
 
-def snapshot(people: dict[str, tuple[bytes, bytes]], orders: dict[str, Override] | None = None) -> Snapshot:
+def snapshot(
+    people: dict[str, tuple[bytes, bytes]],
+    orders: dict[str, Override] | None = None,
+    panics: Sequence[str] = (),
+) -> Snapshot:
     return Snapshot(
         5,
         1000,
@@ -36,6 +40,7 @@ def snapshot(people: dict[str, tuple[bytes, bytes]], orders: dict[str, Override]
             for name, override in (orders or {}).items()
             for part in (name.encode(), model.encode(override))
         ],
+        list(panics),
     )
 
 
@@ -101,24 +106,25 @@ def test_a_suspect_is_seen_as_suspect_and_takes_nobody() -> None:
     assert [(i.status, i.accepting) for i in found] == [("suspect", False), ("ready", True)]
 
 
-def test_g3_where_more_than_half_are_suspect_they_stay_routable_and_are_seen_as_suspect() -> None:
-    found = model.instances_of(snapshot(fleet(3, 4)))
+def test_g3_in_panic_suspects_stay_routable_and_are_seen_as_suspect() -> None:
+    found = model.instances_of(snapshot(fleet(3, 4), panics=["game:eu"]))
     assert [i.status for i in found] == ["suspect"] * 3 + ["ready"]
     assert all(i.accepting for i in found)
 
 
 def test_a_panic_is_a_matter_of_one_place() -> None:
-    found = model.instances_of(snapshot({**fleet(3, 3, "eu"), **fleet(1, 3, "us")}))
+    found = model.instances_of(snapshot({**fleet(3, 3, "eu"), **fleet(1, 3, "us")}, panics=["game:eu"]))
     assert [i.accepting for i in found] == [True] * 3 + [False, True, True]
 
 
-def test_a_single_instance_that_is_suspect_is_no_panic() -> None:
-    assert one(snapshot(fleet(1, 1))).accepting is False
+def test_a_reader_does_not_find_out_by_itself_that_there_is_a_panic() -> None:
+    assert not any(i.accepting for i in model.instances_of(snapshot(fleet(3, 3))))
 
 
-def test_draining_hides_behind_suspicion_but_takes_nobody_without_it() -> None:
+@pytest.mark.parametrize("panics", [[], ["game:eu"]])
+def test_draining_hides_behind_suspicion_and_takes_nobody_in_a_panic_either(panics: list[str]) -> None:
     people = {"a": (record(), beat(silent=True, status="draining")), "b": (record(), beat(status="draining"))}
-    found = model.instances_of(snapshot(people))
+    found = model.instances_of(snapshot(people, panics=panics))
     assert [i.status for i in found] == ["suspect", "draining"]
     assert [i.accepting for i in found] == [False, False]
 
@@ -151,52 +157,21 @@ def test_an_ordered_weight_takes_the_place_of_the_registered_one(override: Overr
 
 
 def test_one_instance_is_seen_alike() -> None:
-    found = Found(record(), beat(silent=True), model.encode(Override(weight=3)), [])
-    instance = model.instance_of("a", found)
-    assert (instance.status, instance.accepting, instance.weight) == ("suspect", False, 3)
-    assert model.instance_of("a", Found(record(), beat(), b"", [])).override is None
+    for panic in (0, 1):
+        found = Found(record(), beat(silent=True), model.encode(Override(weight=3)), panic, [])
+        instance = model.instance_of("a", found)
+        assert (instance.status, instance.accepting, instance.weight) == ("suspect", bool(panic), 3)
+    assert model.instance_of("a", Found(record(), beat(), b"", 0, [])).override is None
 
 
-# -- changes and history
+def test_an_instance_of_an_older_gateway_that_accepts_is_willing() -> None:
+    told = msgspec.to_builtins(one(snapshot({"a": (record(), beat())})))
+    del told["willing"]
+    assert msgspec.convert(told, Instance).willing
+    assert not msgspec.convert({**told, "accepting": False}, Instance).willing
 
 
-def entry(
-    event: str, *, kept: bytes = b"", last: bytes = b"", override: bytes = b"", status: str = "ready"
-) -> Entry:
-    fields = {
-        "event": event,
-        "id": "a",
-        "service": "game:eu",
-        "life": "7",
-        "serverId": "501",
-        "status": status,
-    }
-    fields |= {"record": kept.decode(), "beat": last.decode(), "override": override.decode()}
-    return Entry(12, 3400, 3300, fields)
-
-
-def test_an_addition_carries_the_instance() -> None:
-    change = model.change_of(entry("added", kept=record(server_id="501"), last=beat(load=4)))
-    assert (change.event, change.revision, change.revision_at) == ("added", 12, "3400")
-    assert (change.instance_id, change.life, change.server_id, change.status) == ("a", "7", "501", "ready")
-    assert change.instance is not None
-    assert (change.instance.load, change.instance.accepting) == (4, True)
-
-
-def test_a_removal_carries_no_instance() -> None:
-    change = model.change_of(entry("removed", status="no-response"))
-    assert (change.event, change.status, change.instance) == ("removed", "no-response", None)
-
-
-def test_a_change_carries_the_order() -> None:
-    change = model.change_of(
-        entry(
-            "changed", kept=record(), last=beat(), override=model.encode(Override(drain=True)), status="drain"
-        )
-    )
-    assert change.instance is not None
-    assert change.instance.override == Override(drain=True)
-    assert change.instance.accepting is False
+# -- history
 
 
 def test_a_history_line_is_read() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import sys
 import time
@@ -252,6 +253,7 @@ async def test_without_the_extra_a_grpc_probe_says_what_to_install(monkeypatch: 
     monkeypatch.setitem(sys.modules, "grpc", None)
     found = await ask(instance(free_port(), "grpc"))
     assert (found.ok, found.error) == (False, "gRPC probes need the extra: pip install 'roost[grpc]'")
+    assert not found.asked
 
 
 # -- where it may go
@@ -288,7 +290,7 @@ async def test_special_addresses_are_not_probed(address: str, monkeypatch: pytes
     monkeypatch.setitem(probes.KINDS, "tcp", never)
     found = await Prober(allow_local=False).probe(instance(80, private_ip=address))
     assert found is not None
-    assert found.ok is False
+    assert (found.ok, found.asked) == (False, False)
     assert "is not probed: loopback and special addresses are for profile dev" in found.error
 
 
@@ -328,8 +330,29 @@ async def test_the_probe_goes_to_the_address_that_was_judged(monkeypatch: pytest
 async def test_a_host_that_is_no_host_is_an_answer_not_a_fault(host: str) -> None:
     """One such registration must not spoil the verification of everybody else."""
     found = await ask(instance(80, private_ip="", hostname=host))
-    assert found.ok is False
+    assert (found.ok, found.asked) == (False, False)
     assert "is not the name of a host" in found.error
+
+
+async def test_a_name_that_our_resolver_does_not_know_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(*args: object, **more: object) -> list[Any]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    found = await ask(instance(80, private_ip="", hostname="game-7.example"))
+    assert (found.ok, found.asked, found.error) == (False, False, "Temporary failure in name resolution")
+
+
+@pytest.mark.parametrize(("number", "asked"), [(errno.EMFILE, False), (errno.EHOSTUNREACH, True)])
+async def test_a_fault_of_our_own_machine_is_no_evidence(
+    number: int, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(address: str, target: probes.Target) -> None:
+        raise OSError(number, "it failed")
+
+    monkeypatch.setitem(probes.KINDS, "tcp", fail)
+    found = await ask(instance(80))
+    assert (found.ok, found.asked) == (False, asked)
 
 
 # -- which target
@@ -384,15 +407,15 @@ def many(count: int) -> list[Instance]:
     return crowd
 
 
-async def test_no_more_than_64_probes_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_than_the_bound_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = Counting()
     monkeypatch.setitem(probes.KINDS, "tcp", counting)
-    crowd = many(200)
+    crowd = many(MAX_PARALLEL + 100)
     verifying = asyncio.create_task(Prober(allow_local=True).verify(crowd))
     await eventually(lambda: counting.now == MAX_PARALLEL, "as many as may run")
     counting.go.set()
     await verifying
-    assert (counting.most, counting.total) == (MAX_PARALLEL, 200)
+    assert (counting.most, counting.total) == (MAX_PARALLEL, MAX_PARALLEL + 100)
     assert all(one.probe is not None and one.probe.ok for one in crowd)
 
 

@@ -145,51 +145,44 @@ def test_a_server_id_is_unique_within_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "calm", "panic"),
+    ("status", "suspect", "calm", "panic"),
     [
-        ("initializing", False, False),
-        ("ready", True, True),
-        ("draining", False, False),
-        ("suspect", False, True),
-        ("terminated", False, False),
-        ("no-response", False, False),
+        ("initializing", False, False, False),
+        ("initializing", True, False, False),
+        ("ready", False, True, True),
+        ("ready", True, False, True),
+        ("draining", False, False, False),
+        ("draining", True, False, False),
     ],
 )
-def test_g6_which_status_takes_users(status: Status, calm: bool, panic: bool) -> None:
-    assert rules.may_take_users(status, 0, 10, None, panic=False) is calm
-    assert rules.may_take_users(status, 0, 10, None, panic=True) is panic
+def test_g6_who_is_willing_to_take_users(status: SelfStatus, suspect: bool, calm: bool, panic: bool) -> None:
+    assert rules.is_willing(status, suspect, 100, None, panic=False) is calm
+    assert rules.is_willing(status, suspect, 100, None, panic=True) is panic
 
 
 @pytest.mark.parametrize(
     ("load", "capacity", "expected"),
-    [(9, 10, True), (10, 10, False), (11, 10, False), (0, 0, True), (10**6, 0, True), (0, 1, True)],
+    [(9, 10, False), (10, 10, True), (11, 10, True), (0, 0, False), (10**6, 0, False), (0, 1, False)],
 )
-def test_g6_who_is_full_takes_nobody(load: int, capacity: int, expected: bool) -> None:
-    assert rules.may_take_users("ready", load, capacity, None, panic=False) is expected
-    assert rules.may_take_users("suspect", load, capacity, None, panic=True) is expected
+def test_g6_who_is_full(load: int, capacity: int, expected: bool) -> None:
+    assert rules.is_full(load, capacity) is expected
 
 
 @pytest.mark.parametrize(
-    ("override", "expected"),
+    ("override", "weight", "expected"),
     [
-        (Override(), True),
-        (Override(weight=0), True),
-        (Override(drain=True), False),
-        (Override(out_of_service=True), False),
-        (Override(drain=True, out_of_service=True), False),
+        (Override(), 100, True),
+        (None, 0, False),
+        (Override(drain=True), 100, False),
+        (Override(out_of_service=True), 100, False),
+        (Override(drain=True, out_of_service=True), 100, False),
     ],
 )
-def test_g6_an_order_to_take_nobody_counts_in_a_panic_too(override: Override, expected: bool) -> None:
-    assert rules.may_take_users("ready", 0, 10, override, panic=False) is expected
-    assert rules.may_take_users("suspect", 0, 10, override, panic=True) is expected
-
-
-@pytest.mark.parametrize(
-    ("suspects", "total", "expected"),
-    [(0, 0, False), (1, 1, False), (1, 2, False), (2, 2, True), (2, 3, True), (5, 10, False), (6, 10, True)],
-)
-def test_more_than_half_suspect_is_a_panic(suspects: int, total: int, expected: bool) -> None:
-    assert rules.in_panic(suspects, total) is expected
+def test_g6_an_order_to_take_nobody_and_weight_0_count_in_a_panic_too(
+    override: Override | None, weight: int, expected: bool
+) -> None:
+    assert rules.is_willing("ready", False, weight, override, panic=False) is expected
+    assert rules.is_willing("ready", True, weight, override, panic=True) is expected
 
 
 # -- labels and times

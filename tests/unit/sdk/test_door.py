@@ -15,6 +15,7 @@ from roost.api.discovery import RegisterInput
 from roost.api.queue import Asking, ReportInput, ReportReply
 from roost.core.clock import SystemClock
 from roost.core.errors import (
+    InvalidInput,
     OutcomeUnknown,
     RoostError,
     ServerFull,
@@ -335,6 +336,71 @@ async def test_a_door_that_drains_offers_no_room() -> None:
     await door.leave(guest)
     await door.report()
     assert room.reports[-1].capacity == 0
+
+
+async def test_an_operators_drain_is_reported_without_any_code_of_the_server() -> None:
+    room, me = Room(), registration()
+    door = door_to(room, me)
+    await door.consume(ticket_of("ann"))
+    me.draining = True
+    await door.report()
+    assert room.reports[-1].capacity == 1
+
+
+def test_a_server_without_a_capacity_gets_no_door() -> None:
+    me = registration()
+    me.given.capacity = 0
+    with pytest.raises(InvalidInput, match="capacity"):
+        door_to(Room(), me)
+
+
+async def test_a_number_that_the_door_never_learned_leaks_no_room() -> None:
+    """Six were let in of whom it heard nothing: by an earlier door of this life, or answers were lost."""
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.consumed["7"] = 6
+    await door.consume(ticket_of("ann"))
+    await door.report()
+    await door.report()
+    assert (room.reports[-1].counted, room.most) == (7, 1)
+
+
+async def test_nothing_is_passed_over_while_a_consume_is_under_way_or_begins_during_the_report() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    answers, reports = room.script.hold("consume"), room.script.hold("report")
+    reporting = asyncio.create_task(door.report())
+    await until(lambda: "501" in reports)
+    consuming = asyncio.create_task(door.consume(ticket_of("ann")))
+    await until(lambda: "ann" in room.inside)
+    reports["501"].open()
+    await reporting
+    room.script.allow("report")
+    await door.report()
+    assert room.reports[-1].counted == 0, "ann is in no table yet"
+    answers["ann"].open()
+    await consuming
+    await door.report()
+    assert (room.reports[-1].counted, room.most) == (1, 1)
+
+
+async def test_a_late_reply_to_a_report_of_a_former_life_counts_for_nothing() -> None:
+    room, me = Room(), registration()
+    door = door_to(room, me)
+    await door.consume(ticket_of("ann"))
+    room.consumed["7"] = 9
+    reports = room.script.hold("report")
+    reporting = asyncio.create_task(door.report())
+    await until(lambda: "501" in reports)
+    room.script.allow("report")
+    me.life = "8"
+    await door.report()
+    reports["501"].open()
+    await reporting
+    await door.report()
+    assert (room.reports[-1].life, room.reports[-1].counted) == ("8", 0)
 
 
 async def test_closing_the_door_lets_everybody_go_and_takes_its_capacity_back() -> None:

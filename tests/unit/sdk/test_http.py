@@ -126,7 +126,7 @@ async def test_one_event_that_cannot_be_read_does_not_end_a_watch() -> None:
 
     async def answer(request: web.Request) -> web.StreamResponse:
         asked.append(request.headers.get("Last-Event-ID", ""))
-        response = web.StreamResponse()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         bad = added("b", 2).replace(b'"ready"', b'"dreaming"')
         for rev, data in enumerate((added("a", 1), bad, b"not json", added("c", 4)), start=1):

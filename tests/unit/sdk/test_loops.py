@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import ClassVar, cast
 
@@ -10,7 +11,7 @@ import pytest
 
 from roost.api.discovery import Beat, BeatReply, Instance, RegisterInput
 from roost.core.clock import SystemClock
-from roost.core.errors import NotAuthenticated, StoreUnavailable
+from roost.core.errors import NotAuthenticated, StoreUnavailable, UnknownInstance
 from roost.core.events import Mark
 from roost.core.lease import Tenure
 from roost.core.loops import Loops
@@ -96,6 +97,20 @@ async def test_a_heart_that_is_stopped_at_once_ends_at_once() -> None:
             async with transport.client() as client:
                 registered = await client.register(type="game", group="kr-1")
                 client.start_auto_heartbeat(registered.instance_id)
+
+
+async def test_a_hung_server_that_lost_its_lease_registers_again_when_its_main_loop_turns() -> None:
+    transport = FakeTransport()
+    async with transport.client(heartbeat_interval_ms=20) as client:
+        registered = await client.register(type="game", group="kr-1", ttl_seconds=30)
+        registration = client.start_auto_heartbeat(registered.instance_id)
+        registration.hung_since = time.monotonic() - 16
+        transport.script.refuse("heartbeat", UnknownInstance("its lease ended"), times=5)
+        await eventually(lambda: transport.script.count("heartbeat") >= 4, "beats while it hangs")
+        assert transport.script.count("register") == 1
+        registration.hung_since = None
+        transport.script.refuse("heartbeat", UnknownInstance("its lease ended"), times=1)
+        await eventually(lambda: transport.script.count("register") == 2, "its return")
 
 
 async def test_the_tick_of_the_main_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,14 +270,14 @@ class StandingStore:
 
     async def campaign(self) -> Tenure:
         self.campaigns += 1
-        self.tenure = Tenure(1, 0.0, 6000)
+        self.tenure = Tenure("m", 1, 0.0, 6000)
         return self.tenure
 
-    async def call(self, command: str, *_: object, **__: object) -> int:
+    async def call(self, command: str, *_: object, **__: object) -> object:
         if self.errors:
             raise self.errors.pop()
         self.looks += command == "HGET"
-        return 1
+        return [b"100", b"0"] if command == "TIME" else 1
 
 
 class CountingReaper:
@@ -277,7 +292,7 @@ class CountingReaper:
         CountingReaper.steps += 1
 
 
-async def test_a_client_sweeps_from_its_second_look_on_and_outlives_any_failure(
+async def test_a_client_sweeps_from_its_first_look_on_and_outlives_any_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeper_module, "Reaper", CountingReaper)
@@ -289,6 +304,6 @@ async def test_a_client_sweeps_from_its_second_look_on_and_outlives_any_failure(
     await eventually(lambda: CountingReaper.steps > 3, "sweeps after the failures")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert store.looks == 2
+    assert store.looks == 1
     assert store.campaigns >= CountingReaper.steps
     assert failures(loops, "sdk-sweep") == 2, "a store that is away is no failure of the loop"

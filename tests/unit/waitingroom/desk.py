@@ -26,7 +26,7 @@ KEY = "k1:" + base64.b64encode(b"a-key-of-the-tests-with-32-bytes").decode()
 
 
 def board_of(line: Line, **numbers: str) -> WorldBoard:
-    return WorldBoard(BORN, {"born": str(BORN), **numbers}, {"": line}, (), 0, 0)
+    return WorldBoard(BORN, {"born": str(BORN), **numbers}, {"": line}, (), (), 0, 0)
 
 
 def long_line(count: int = 65_000, *, fast: int = 100_000) -> Line:
@@ -59,9 +59,10 @@ class Room:
     async def enter(self, user: str, *given: Any, **more: Any) -> Any:
         return await self.status(user)
 
-    leave = status
+    async def leave(self, user: str, receipt: Receipt | None = None) -> Any:
+        return await self.status(user)
 
-    async def touch(self, people: Sequence[tuple[str, int]]) -> int:
+    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
         self.there.update(user for user, _ in people)
         return len(people)
 

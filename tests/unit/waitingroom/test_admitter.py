@@ -11,15 +11,42 @@ import pytest
 from roost.core.errors import StoreUnavailable
 from roost.core.lease import Tenure
 from roost.waitingroom.admitter import MAX_TICKS_IN_A_ROW, Admitter
+from roost.waitingroom.fleet import Fleet
 from roost.waitingroom.rules import Policy
 from roost.waitingroom.scripts import Deposed, Ticked
 from roost.waitingroom.service import WaitingRoom
 
-TENURE = Tenure(epoch=3, asked_at=0.0, ttl_ms=10_000)
+TENURE = Tenure("m", epoch=3, asked_at=0.0, ttl_ms=10_000)
 
 
 def ticked(issued: int = 0, more: int = 0) -> Ticked:
     return Ticked(issued=issued, expired=0, gone=0, waiting=9, room=0, more=more)
+
+
+class WrittenFleet:
+    """Its servers are in the ledger, and stay as they are."""
+
+    news = "3:1"
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.writes = 0
+        self.forgotten = 0
+        self.is_deposed = False
+
+    def begin(self) -> None:
+        self.writes = 0
+
+    async def follow(self) -> None:
+        await asyncio.Event().wait()
+
+    async def write(self, _tenure: Tenure) -> bool:
+        self.changed.clear()
+        self.writes += 1
+        return not self.is_deposed
+
+    def forget_written(self) -> None:
+        self.forgotten += 1
 
 
 class Room:
@@ -34,7 +61,7 @@ class Room:
 
     async def _admit(self, **given: Any) -> Ticked | Deposed:
         self.asked.append(given)
-        answer = self._answers.pop(0) if self._answers else Deposed(4)
+        answer = self._answers.pop(0) if self._answers else Deposed()
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -46,7 +73,7 @@ class Room:
 
 async def lead(room: Room) -> Admitter:
     """Until it ends by itself."""
-    admitter = Admitter(cast(WaitingRoom, room))
+    admitter = Admitter(cast(WaitingRoom, room), cast(Fleet, WrittenFleet()))
     async with asyncio.timeout(10):
         await admitter.run(TENURE)
     return admitter
@@ -56,7 +83,7 @@ async def test_another_leader_ends_it() -> None:
     room = Room(ticked(5), ticked(0))
     admitter = await lead(room)
     assert room.batches == [100, 100, 100]
-    assert {given["epoch"] for given in room.asked} == {3}
+    assert {given["epoch"] for given in room.asked} == {"3"}
     assert (admitter.ticks, admitter.tenures) == (3, 1)
 
 

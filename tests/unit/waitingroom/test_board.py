@@ -65,32 +65,36 @@ def test_also_a_place_that_is_not_in_the_line_is_told_where_it_would_stand(
 
 def board(**numbers: str) -> WorldBoard:
     flat = [part for pair in numbers.items() for part in pair]
-    rows = {"501": "7\t10\t4\t3\t5\t9\t0\tws://a", "502": "8\t5\t5\t0\t0\t1\t1\tws://b"}
+    rows = {
+        "501": "7\t10\t4\t3\t5\t9\t0\t1\tws://a",
+        "502": "8\t5\t5\t0\t0\t1\t1\t1\tws://b",
+        "503": "9\t50\t2\t0\t0\t1\t0\t0\tws://closed",
+    }
     servers = [part for pair in rows.items() for part in pair]
-    found = Board(flat, servers, 2, 1, ["1", "2", "9", "3", "4", "5,6,7"])
+    found = Board(flat, servers, [], 2, 1, ["1", "2", "9", "3", "4", "5,6,7"])
     return WorldBoard.read(found, [":vip", ""])
 
 
 def test_the_numbers_of_a_board_add_up() -> None:
     seen = board(born=str(BORN), issued="12", **{"fast:vip": "500", "fast": "1500", "slow": "900"})
     assert (seen.born, seen.waiting, seen.away) == (BORN, 4, 6)
-    assert (seen.capacity, seen.inside, seen.free) == (15, 6 + 5, 15 - 11 - 2 - 1)
+    assert (seen.capacity, seen.inside, seen.free) == (17, 6 + 5 + 2, 4 - 2 - 1)
     assert (seen.lines[":vip"].fast, seen.lines[""].fast, seen.lines[""].slow) == (500, 1500, 900)
     assert seen.lines[""].marks == (5, 6, 7)
-    assert [row.doubt for row in seen.servers] == [False, True]
+    assert [row.doubt for row in seen.servers] == [False, True, False]
     assert (seen.number("issued"), seen.number("overadmit"), seen.mode, seen.message) == (12, 0, "auto", "")
 
 
 def test_a_limit_lowers_the_capacity_and_never_raises_it() -> None:
-    assert board(limit="3").free == 3 - 14
-    assert board(limit="99").capacity == 15
+    assert board(limit="3").free == 3 - 16
+    assert board(limit="99").capacity == 17
     assert board().limit is None
 
 
 def test_a_ticket_holder_is_sent_where_there_is_room() -> None:
     seen = board()
     assert {seen.server_url(random.Random(n)) for n in range(50)} == {"ws://a"}
-    empty = WorldBoard.read(Board([], [], 0, 0, ["0", "0", ""]), [""])
+    empty = WorldBoard.read(Board([], [], [], 0, 0, ["0", "0", ""]), [""])
     assert (empty.server_url(), empty.free, empty.lines[""].rank_of(5)) == ("", 0, 1)
 
 

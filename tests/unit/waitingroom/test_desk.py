@@ -44,6 +44,18 @@ async def test_who_is_far_back_is_answered_without_the_store_and_marked_as_there
     assert here.room.there == {"ann"}
 
 
+async def test_an_answer_without_the_store_makes_no_receipt_younger_than_the_store_confirmed() -> None:
+    """Else somebody who was kicked, and is answered from the board, would keep a receipt young for ever."""
+    here = place()
+    before = here.receipt(FAR)
+    told = await here.status(before)
+    assert here.keyring.passes.receipt(told.receipt, "main", "ann").at == before.at
+
+    await here.presence.flush()
+    told = await here.status(before)
+    assert here.keyring.passes.receipt(told.receipt, "main", "ann").at > before.at
+
+
 @pytest.mark.parametrize(
     "receipt",
     [
@@ -125,22 +137,20 @@ async def test_the_other_answers() -> None:
     assert caught.value.retry_after_s == 1.5
 
 
-async def test_entries_are_counted_and_a_closed_world_takes_nobody() -> None:
+async def test_a_closed_world_takes_nobody() -> None:
     given, entry = EntryInput("ann"), EntryPass("main", "ann", BASE, 0.0)
     here = place(waiting())
     assert (await here.desk.enter(given, entry, None)).rank == 3
-    assert here.desk.entries == 1
     for answer in (Closed("closing"), Full(7)):
         here = Place(Room(board_of(long_line()), answer))
         with pytest.raises(e.WorldClosed):
             await here.desk.enter(given, entry, None)
-        assert here.desk.entries == 0
 
 
 async def test_who_is_in_the_game_cannot_leave_the_line() -> None:
     with pytest.raises(e.InvalidInput):
-        await place(Inside("501")).desk.leave("ann")
-    await place(NoPlace("")).desk.leave("ann")
+        await place(Inside("501")).desk.leave("ann", None)
+    await place(NoPlace("")).desk.leave("ann", None)
 
 
 async def test_changes_go_on_while_the_store_is_away_and_end_with_the_place() -> None:

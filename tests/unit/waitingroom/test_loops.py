@@ -20,11 +20,13 @@ from roost.store.store import Store
 from roost.testing import FakeClock, eventually
 from roost.waitingroom.admitter import Admitter
 from roost.waitingroom.export import StatusExport
+from roost.waitingroom.fleet import Fleet
 from roost.waitingroom.presence import Presence
 from roost.waitingroom.push import Push
 from roost.waitingroom.rules import Policy
 from roost.waitingroom.scripts import Deposed, Ticked
 from roost.waitingroom.service import WaitingRoom
+from tests.unit.waitingroom.test_admitter import WrittenFleet
 
 
 class Faulty:
@@ -58,8 +60,9 @@ class TouchedRoom:
         self.fail = Faulty(*errors)
         self.marks: dict[str, int] = {}
 
-    async def touch(self, people: Sequence[tuple[str, int]]) -> int:
-        self.fail()
+    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
+        if people:  # else it is only the sign that a gateway is there
+            self.fail()
         self.marks |= dict(people)
         return len(people)
 
@@ -111,18 +114,19 @@ async def test_one_batch_of_marks_that_fails_does_not_hold_up_the_others(
 async def test_the_admitter_comes_back_and_ends_when_another_leads() -> None:
     clock = FakeClock()
     loops, fail = Loops(clock), Faulty(ZeroDivisionError())
-    answers: list[Ticked | Deposed] = [Ticked(0, 0, 0, 0, 0, 0)] * 3 + [Deposed(4)]
+    answers: list[Ticked | Deposed] = [Ticked(0, 0, 0, 0, 0, 0)] * 3 + [Deposed()]
 
     async def admit(**given: object) -> Ticked | Deposed:
         fail()
         return answers.pop(0)
 
-    room = SimpleNamespace(world="main", policy=Policy(), scripts=SimpleNamespace(admit=admit))
-    admitter = Admitter(cast(WaitingRoom, room), loops)
-    async with running(admitter.run(Tenure(3, 0.0, 10_000))) as task:
+    room = SimpleNamespace(world="main", policy=Policy(tick_ms=1), scripts=SimpleNamespace(admit=admit))
+    admitter = Admitter(cast(WaitingRoom, room), cast(Fleet, WrittenFleet()), loops)
+    async with running(admitter.run(Tenure("m", 3, 0.0, 10_000))) as task:
         assert admitter.leading
         await clock.advance(5.0)
-        await task
+        async with asyncio.timeout(10):
+            await task
     assert not admitter.leading
     assert (fail.calls, admitter.ticks) == (5, 4)
     assert loops.loop("admit main").failures == 1
@@ -170,14 +174,24 @@ async def test_the_export_comes_back_and_writes_while_we_lead() -> None:
         return SimpleNamespace(capacity=10, inside=3)
 
     store = SimpleNamespace(keys=Keys(), call=call)
-    room = SimpleNamespace(board=SimpleNamespace(get=get))
+    room = SimpleNamespace(world="main", board=SimpleNamespace(get=get))
     admitter = SimpleNamespace(leading=False)
-    export = StatusExport(cast(Store, store), cast(WaitingRoom, room), cast(Admitter, admitter), "eu", loops)
+    fleet = SimpleNamespace(region="kr-1", version="1.4.2")
+    export = StatusExport(
+        cast(Store, store),
+        cast(WaitingRoom, room),
+        cast(Admitter, admitter),
+        cast(Fleet, fleet),
+        is_first=True,
+        loops=loops,
+    )
     async with running(export.run()):
         await clock.advance(20.0)
         assert (fail.calls, written) == (0, [])
         admitter.leading = True
         await clock.advance(20.0)
-    assert loops.loop("status export").failures == 1
-    assert written[0][:8] == ("HSET", b"server:status", "max_cap", 10, "current_users", 3, "region", "eu")
+    assert loops.loop("status export main").failures == 1
+    assert written[0][:8] == ("HSET", b"server:status", "max_cap", 10, "current_users", 3, "region", "kr-1")
     assert written[1] == ("EXPIRE", b"server:status", 30)
+    assert {command[1] for command in written} == {b"server:status", b"server:status:main"}
+    assert written[0][8:] == ("version", "1.4.2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import cast
 
@@ -22,7 +23,7 @@ class Room:
         self.sizes: list[int] = []
         self.away = False
 
-    async def touch(self, people: Sequence[tuple[str, int]]) -> int:
+    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
         if self.away:
             raise StoreUnavailable
         self.sizes.append(len(people))
@@ -84,3 +85,15 @@ async def test_one_among_many_is_found_with_few_calls() -> None:
     await marks.flush()
     assert marks.unknown_to_store == {"u77"}
     assert len(room.sizes) <= 2 * 9 + 1
+
+
+async def test_a_mark_that_the_store_took_confirms_the_place_and_no_other_does() -> None:
+    room = Room({"kicked"})
+    marks = presence(room)
+    before = time.time()
+    for user in ("ann", "kicked"):
+        marks.mark(user, 1000)
+    assert marks.confirmed_at("ann") == 0.0
+    await marks.flush()
+    assert before <= marks.confirmed_at("ann") <= time.time()
+    assert marks.confirmed_at("kicked") == 0.0

@@ -49,7 +49,7 @@ def test_odd_classes_are_refused(text: str) -> None:
 
 
 def test_worlds_are_names_that_differ() -> None:
-    assert parse_worlds("main, eu-1") == ("main", "eu-1")
+    assert parse_worlds("main, eu-1=pvp") == {"main": "game", "eu-1": "pvp"}
     for text in ("", "a,,b", "a,a", "{x}", "a:b", "w" * 33, "a b"):
         with pytest.raises(InvalidInput):
             parse_worlds(text)

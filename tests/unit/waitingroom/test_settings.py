@@ -19,6 +19,7 @@ def test_the_defaults_are_those_of_a_policy() -> None:
     [
         (QueueSettings(tick_ms=3), "tick_ms is 3, must be at least 50"),
         (QueueSettings(batch=0), "batch is 0, must be at least 1"),
+        (QueueSettings(batch=101), "batch is 101, must be at most 100"),
         (QueueSettings(grace_seconds=-1), "grace_seconds is -1, must be at least 0"),
         (QueueSettings(worlds="a,a"), "worlds: a world is named twice"),
         (QueueSettings(classes="vip=1"), "classes: the class base needs a weight: its share is guaranteed"),

@@ -17,7 +17,7 @@ OPENS_US = 1_800_000_000_000_000
 
 def test_the_seed_of_the_draw_is_secret_until_the_world_opens() -> None:
     board = board_of(long_line(), opens_at=str(OPENS_US), seed="s3cr3t")
-    before, after = (world_view("main", board, Policy(), OPENS_US + us) for us in (-1, 0))
+    before, after = (world_view("main", "game", board, Policy(), OPENS_US + us) for us in (-1, 0))
     assert (before.draw_seed, after.draw_seed) == ("", "s3cr3t")
     assert before.draw_digest == after.draw_digest == hashlib.sha256(b"s3cr3t").hexdigest()
     assert before.opens_at == "2027-01-15T08:00:00Z"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Self
 
 from roost.balancing.server import Fleet, Refusal, Server
@@ -20,6 +21,8 @@ class Strategy(ABC):
     """Chooses among the accepting, and remembers every server that it is told of. Safe for threads."""
 
     name: str
+    looks_at_all = True
+    """Whether a choice takes longer where there are more servers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,6 +33,17 @@ class Strategy(ABC):
     @abstractmethod
     def choose(self, key: str, fleet: Fleet) -> Server | Refusal:
         """Without I/O; never a server that does not accept, unless the key already lives there."""
+
+    def candidates(self, key: str, fleet: Fleet, n: int) -> list[Server]:
+        """Up to `n` that accept, best first: who could take this key, if those before could not.
+
+        The first need not be what `choose` returns where that depends on more than the key.
+        """
+        return list(fleet.accepting[:n])
+
+    def many_events(self) -> AbstractContextManager[None]:
+        """Around many calls of `on_server_event`: a strategy may take them together at the end."""
+        return nullcontext()
 
     def rehearsal(self) -> Self:
         """A copy to try one choice with: whatever it chooses leaves no trace here."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import islice
 
 from roost.balancing.server import Fleet, Refusal, Server
 from roost.balancing.strategies.consistent_hash import ConsistentHashing, Hash
@@ -15,6 +17,7 @@ class BoundedLoad(ConsistentHashing):
     differently the next time."""
 
     name = "bounded_load"
+    looks_at_all = True
 
     def __init__(self, epsilon: float = EPSILON, hash: Hash | None = None) -> None:  # noqa: A002
         super().__init__(hash)
@@ -26,13 +29,18 @@ class BoundedLoad(ConsistentHashing):
         accepting = fleet.accepting
         if not accepting:
             return fleet.refusal()
+        for server in self._below_cap(key, fleet):
+            return server
+        return min(accepting, key=lambda server: server.load)
+
+    def candidates(self, key: str, fleet: Fleet, n: int) -> list[Server]:
+        return list(islice(self._below_cap(key, fleet), n))
+
+    def _below_cap(self, key: str, fleet: Fleet) -> Iterator[Server]:
+        accepting = fleet.accepting
         users = sum(server.load for server in accepting) + 1
         total_weight = sum(server.weight for server in accepting)
-        for node in self.hash.get_nodes(key, self.hash.node_count):
-            server = fleet.servers.get(node)
-            if server is None or not server.accepting:
-                continue
+        for server in self._in_order(key, fleet):
             cap = math.ceil((1 + self._epsilon) * users * server.weight / total_weight)
             if server.load < cap:
-                return server
-        return min(accepting, key=lambda server: server.load)
+                yield server

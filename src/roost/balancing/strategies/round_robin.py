@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import Self
 
 from roost.balancing.server import Fleet, Refusal, Server
@@ -27,6 +28,12 @@ class RoundRobin(Strategy):
             chosen = max(servers, key=lambda server: self._credit[server.server_id])
             self._credit[chosen.server_id] -= sum(server.weight for server in servers)
         return chosen
+
+    def candidates(self, key: str, fleet: Fleet, n: int) -> list[Server]:
+        """Those whose turn is next."""
+        with self._lock:
+            credit = dict(self._credit)
+        return nlargest(n, fleet.accepting, key=lambda s: credit.get(s.server_id, 0) + s.weight)
 
     def on_server_event(self, server: Server, event: ServerEvent) -> None:
         if event == "removed":

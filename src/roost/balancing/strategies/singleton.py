@@ -8,6 +8,7 @@ from roost.balancing.strategies import Strategy
 
 class Singleton(Strategy):
     name = "singleton"
+    looks_at_all = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,3 +22,7 @@ class Singleton(Strategy):
             return fleet.refusal()
         self._current = fleet.accepting[0].server_id
         return fleet.accepting[0]
+
+    def candidates(self, key: str, fleet: Fleet, n: int) -> list[Server]:
+        """The one that has everybody, then those that would follow it."""
+        return sorted(fleet.accepting, key=lambda s: (s.server_id != self._current, s.server_id))[:n]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roost.cli.context import Context, takes
-from roost.cli.flags import ASK_AND_SHOW
+from roost.cli.flags import ASK_AND_SHOW, JSON
 from roost.cli.tables import Column, Part, Styled, Table
 
 if TYPE_CHECKING:
     from roost.drills.launch import DrillReport, Progress
     from roost.drills.ledger import Book
+    from roost.drills.soak import SoakReport
 
 app = typer.Typer(
     help="Rehearse a bad evening, with a verdict on the guarantees.",
@@ -24,11 +27,6 @@ app = typer.Typer(
     add_completion=False,
 )
 MARKS = {True: Styled("held", "green"), False: Styled("BROKEN", "red")}
-
-
-@app.callback()
-def drill() -> None:
-    """A noun, though it has one verb only."""
 
 
 @app.command(
@@ -80,6 +78,58 @@ def launch(
     cli.show(report, view)
     if not report.passed:
         raise typer.Exit(1)
+
+
+@app.command(
+    "soak",
+    epilog="Examples:  roost drill soak --minutes 10   ·   roost drill soak --minutes 1 --fault store-killed",
+)
+@takes(JSON)
+def soak(
+    cli: Context,
+    minutes: Annotated[
+        float, typer.Option(help="How long; each fault has its turn at least once.", min=0)
+    ] = 10.0,
+    users: Annotated[int, typer.Option(help="How many people come each evening.", min=1, max=20_000)] = 150,
+    capacity: Annotated[int, typer.Option(help="Of the two game servers together.", min=2)] = 60,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="A fault to play; may be repeated.", show_default="all of them")
+    ] = None,
+    quiet: Annotated[float, typer.Option(help="Seconds without anybody before it measures.", min=0)] = 20.0,
+    folder: Annotated[
+        Path | None, typer.Option(help="For the logs and the store.", show_default="a new one in /tmp")
+    ] = None,
+) -> None:
+    """One evening after the other, with each fault in turn, on processes of its own: is anybody lost, does
+    anything grow? Exit code 1 if so."""
+    from roost.drills.faults import FAULTS
+    from roost.drills.soak import SoakPlan
+    from roost.drills.soak import soak as run
+
+    where = folder or Path(tempfile.mkdtemp(prefix="roost-soak-"))
+    plan = SoakPlan(where, minutes, users, capacity, tuple(fault or FAULTS), quiet)
+    report = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    cli.show(report, view_soak)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+FLATNESS = {True: Styled("flat", "green"), False: Styled("GROWS", "red"), None: Styled("too short", "dim")}
+
+
+def view_soak(report: SoakReport) -> Iterator[Part]:
+    yield f"{len(report.evenings)} evenings in {report.seconds / 60:.1f} min; logs are in {report.folder}"
+    yield Table(
+        ("what", "measure", "early", "late", ""),
+        [(c.what, c.measure, f"{c.early:g}", f"{c.late:g}", FLATNESS[c.flat]) for c in report.courses],
+    )
+    yield Table(
+        ("process", "loop", "failed turns"), [(v.process, v.loop, str(v.failures)) for v in report.loops]
+    )
+    yield Table(
+        ("verdict", "", Column("", wrap=True)),
+        [(one.guarantee, MARKS[one.held], one.said) for one in report.verdicts],
+    )
 
 
 @contextlib.contextmanager

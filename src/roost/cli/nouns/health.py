@@ -10,7 +10,8 @@ from roost.api.discovery import CheckedServer, HealthReport
 from roost.cli.context import Context, takes
 from roost.cli.flags import ASK_AND_SHOW
 from roost.cli.selecting import Group, Type
-from roost.cli.tables import Cell, Column, Part, Styled, Table, age
+from roost.cli.tables import Cell, Column, Part, Styled, Table, age, takes_users
+from roost.discovery.assignment import CHECKERS_PER_INSTANCE
 
 app = typer.Typer(add_completion=False)
 
@@ -65,8 +66,8 @@ def _row(server: CheckedServer, checkers: int) -> tuple[Cell, ...]:
         server.group,
         state,
         server.status,
-        "yes" if server.accepting else "no",
+        takes_users(server.status, server.accepting),
         age(server.last_heartbeat),
         answer,
-        f"{server.votes}/{checkers}" if server.votes else "-",
+        f"{server.votes}/{min(checkers, CHECKERS_PER_INSTANCE)}" if server.votes else "-",
     )

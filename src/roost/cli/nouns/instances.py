@@ -16,7 +16,7 @@ from roost.cli.client import quoted
 from roost.cli.context import NOTHING, Context, takes
 from roost.cli.flags import ASK, ASK_AND_SHOW
 from roost.cli.selecting import Group, Type
-from roost.cli.tables import Column, Part, Table, age
+from roost.cli.tables import Column, Part, Table, age, takes_users
 from roost.core.errors import InvalidInput, UnknownInstance
 
 app = typer.Typer(
@@ -76,7 +76,7 @@ def _row(instance: Instance, verified: bool) -> tuple[str, ...]:
         instance.type,
         instance.group,
         instance.status + _overridden(instance.override),
-        "yes" if instance.accepting else "no",
+        takes_users(instance.status, instance.accepting),
         load,
         age(instance.last_heartbeat),
         f"{instance.private_ip or instance.public_ip or instance.hostname} {ports}".strip(),

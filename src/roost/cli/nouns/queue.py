@@ -12,7 +12,7 @@ import msgspec
 import typer
 from rich.live import Live
 
-from roost.api.queue import WORLD, Mode, WorldList, WorldPatch, WorldView
+from roost.api.queue import WORLD, Mode, ServerView, WorldList, WorldPatch, WorldView
 from roost.cli.client import quoted
 from roost.cli.context import NOTHING, Context, takes
 from roost.cli.flags import ASK_AND_SHOW
@@ -177,6 +177,25 @@ def kick(
     cli.show(done, lambda _: [f"{user} has no place in {chosen} any more"])
 
 
+@app.command("drop-server", epilog="Example:  roost queue drop-server 501 eu-1")
+@takes(*ASK_AND_SHOW)
+def drop_server(
+    cli: Context,
+    server: Annotated[str, typer.Argument(help="Server id.")],
+    world: World = None,
+    same: SameWorld = None,
+) -> None:
+    """Take a server out of a world's ledger, whatever discovery says of it.
+
+    Its seats and its people leave the ledger; its people keep their order if they come back. Nothing of its
+    present life counts any more: it counts again when it registers anew.
+    """
+    chosen = _chosen(world, same) or WORLD
+    cli.ask("DELETE", f"{_path(chosen)}/servers/{quoted(server)}", NOTHING)
+    done = {"world": chosen, "serverId": server}
+    cli.show(done, lambda _: [f"{server} is out of the ledger of {chosen}"])
+
+
 def _chosen(world: str | None, same: str | None) -> str | None:
     """The world that was named, as an argument or with --world; None if none was."""
     if world is not None and same is not None and world != same:
@@ -245,6 +264,12 @@ def view(found: WorldView | WorldList) -> Iterator[Part]:
     yield ""
     servers = _server_rows(worlds)
     yield Table(SERVERS, servers) if servers else "no game server has reported: nobody can enter"
+    for one in worlds:
+        if one.pending:
+            yield (
+                f"{one.world}: {', '.join(one.pending)} report, but no such server of type "
+                f"{one.server_type} is registered: they count for nothing"
+            )
 
 
 def _class_rows(worlds: Sequence[WorldView]) -> list[tuple[str, ...]]:
@@ -257,7 +282,7 @@ def _class_rows(worlds: Sequence[WorldView]) -> list[tuple[str, ...]]:
 
 def _server_rows(worlds: Sequence[WorldView]) -> list[tuple[str | Styled, ...]]:
     return [
-        (found.world, one.server_id, f"{one.users}/{one.capacity}", _state(one.in_doubt), one.url)
+        (found.world, one.server_id, f"{one.users}/{one.capacity}", _state(one), one.url)
         for found in worlds
         for one in found.servers
     ]
@@ -275,8 +300,10 @@ def _world_row(found: WorldView) -> tuple[str, ...]:
     )
 
 
-def _state(in_doubt: bool) -> str | Styled:
-    return Styled("must report again", "red") if in_doubt else "counts"
+def _state(server: ServerView) -> str | Styled:
+    if server.in_doubt:
+        return Styled("must report again", "red")
+    return "takes users" if server.open else "takes no new users"
 
 
 def _follow(cli: Context, looks: Iterator[WorldView | WorldList]) -> None:

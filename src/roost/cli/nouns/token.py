@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 import msgspec
 import typer
 
-from roost.api.tokens import NewToken, Scope, TokenInput, TokenList
+from roost.api.tokens import NewToken, Scope, Token, TokenInput, TokenList
 from roost.cli.client import quoted
 from roost.cli.context import NOTHING, Context, takes
 from roost.cli.flags import ASK, ASK_AND_SHOW
@@ -17,25 +17,46 @@ from roost.core.errors import InvalidInput
 
 app = typer.Typer(help="Who may call the API.", no_args_is_help=True, add_completion=False)
 
-COLUMNS = ("id", Column("name", wrap=True), Column("scopes", wrap=True), Column("created", drop=1))
+COLUMNS = (
+    "id",
+    Column("name", wrap=True),
+    Column("scopes", wrap=True),
+    Column("bound to", wrap=True),
+    Column("created", drop=1),
+)
 
 
-@app.command("create", epilog="Example:  roost token create game-servers --scope register --scope read")
+@app.command(
+    "create",
+    epilog="Example:  roost token create game-501 --scope register --scope gameserver "
+    "--world main --type game --server 501",
+)
 @takes(*ASK_AND_SHOW)
 def create(
     cli: Context,
     name: Annotated[str, typer.Argument(help="Who uses it.")],
     scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(get_args(Scope))}; may be repeated.")],
+    world: Annotated[
+        list[str] | None, typer.Option(help="Bind it to this world; may be repeated. Default: all.")
+    ] = None,
+    type: Annotated[  # noqa: A002 — the name of the flag
+        list[str] | None, typer.Option(help="Bind it to this type of server; may be repeated. Default: all.")
+    ] = None,
+    server: Annotated[str, typer.Option(help="Bind it to the server with this id. Default: all.")] = "",
 ) -> None:
     """Make a token. Its secret is shown this once and kept nowhere."""
+    bound = {"worlds": world or [], "types": type or [], "serverId": server}
     try:
-        wanted = msgspec.convert({"name": name, "scopes": scope}, TokenInput)
+        wanted = msgspec.convert({"name": name, "scopes": scope, **bound}, TokenInput)
     except msgspec.ValidationError:
         raise InvalidInput(f"scopes are {', '.join(get_args(Scope))}") from None
     made = cli.ask("POST", "/auth/v1/tokens", NewToken, body=wanted)
     cli.show(made, lambda made: [made.token])
     if not cli.json:  # beside the output, so that `$(roost token create …)` is the secret alone
-        typer.echo(f"id {made.id}, scopes {', '.join(made.scopes)}; it is not shown again", err=True)
+        bound_to = f", bound to {text}" if (text := _bindings(made)) else ""
+        typer.echo(
+            f"id {made.id}, scopes {', '.join(made.scopes)}{bound_to}; it is not shown again", err=True
+        )
 
 
 @app.command("list", epilog="Example:  roost token list --json")
@@ -46,7 +67,13 @@ def list_tokens(cli: Context) -> None:
 
 
 def view(found: TokenList) -> Iterator[Part]:
-    yield Table(COLUMNS, [(t.id, t.name, ", ".join(t.scopes), t.created_at) for t in found.tokens])
+    rows = [(t.id, t.name, ", ".join(t.scopes), _bindings(t) or "-", t.created_at) for t in found.tokens]
+    yield Table(COLUMNS, rows)
+
+
+def _bindings(token: Token | NewToken) -> str:
+    parts = [f"world {name}" for name in token.worlds] + [f"type {name}" for name in token.types]
+    return ", ".join([*parts, *([f"server {token.server_id}"] if token.server_id else [])])
 
 
 @app.command("revoke", epilog="Example:  roost token revoke 3f2a91bc")

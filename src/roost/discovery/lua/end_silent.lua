@@ -2,7 +2,7 @@
 -- End an instance whose death a probe has confirmed, unless it has beaten since.
 --
 -- KEYS @discovery
---   index leases names gone services overrides feed bell records beats history
+--   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   id         string   instance id
 --   life       string   the life that was probed

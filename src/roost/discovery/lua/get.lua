@@ -2,11 +2,11 @@
 -- One instance, living or gone, with its history.
 --
 -- KEYS @discovery
---   index gone overrides records beats history
+--   index gone overrides panics records beats history
 -- ARGV
 --   id         string  instance id
 -- REPLY
---   FOUND record:bytes beat:bytes override:bytes history:[string]  it lives
+--   FOUND record:bytes beat:bytes override:bytes panic:int history:[string]  it lives; whether its service is in panic
 --   GONE cause:string life:int at_ms:int service:string history:[string]  it left
 --   UNKNOWN  nobody knows it
 -- FLAGS idempotent
@@ -22,7 +22,8 @@ local entry = instance_entry(keys, id)
 local record = entry and redis.call('HGET', keys.records .. entry.service, id)
 local beat = entry and redis.call('HGET', keys.beats .. entry.service, id)
 if record and beat then
-  return { 'FOUND', record, beat, instance_override(keys, id, entry), history }
+  return { 'FOUND', record, beat, instance_override(keys, id, entry),
+    redis.call('SISMEMBER', keys.panics, entry.service), history }
 end
 local tombstone = tombstone_unpack(redis.call('HGET', keys.gone, id))
 if tombstone then

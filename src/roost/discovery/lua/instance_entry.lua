@@ -1,10 +1,6 @@
--- Where the instance `id` lives and under which life, read from the hash `index`; nil if nowhere.
+-- Where the instance `id` lives and under which life, read from the hash `index`; nil if nowhere, or if what the index
+-- has for it cannot be read: then `repair` ends it.
+-- @include entry_unpack
 local function instance_entry(keys, id)
-  local packed = redis.call('HGET', keys.index, id)
-  if not packed then
-    return nil
-  end
-  local service, life, nonce, name, ttl_ms, capacity =
-    string.match(packed, '^([^\t]+)\t(%d+)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)$')
-  return { service = service, life = life, nonce = nonce, name = name, ttl_ms = tonumber(ttl_ms), capacity = tonumber(capacity) }
+  return entry_unpack(redis.call('HGET', keys.index, id))
 end

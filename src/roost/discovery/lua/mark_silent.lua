@@ -3,6 +3,7 @@
 -- @include beat_pack
 -- @include beat_unpack
 -- @include instance_note
+-- @include panic_update
 -- @include instance_tell
 local function mark_silent(keys, now, id, entry)
   local beat = beat_unpack(redis.call('HGET', keys.beats .. entry.service, id))
@@ -14,6 +15,7 @@ local function mark_silent(keys, now, id, entry)
   redis.call('ZINCRBY', keys.leases, entry.ttl_ms / 2, id)
   instance_note(keys, now, id, entry, 'changed', 'suspect')
   if not beat.unhealthy then
+    panic_update(keys, now, entry.service, id, true)
     instance_tell(keys, now, id, entry, 'changed', 'suspect')
   end
   return true

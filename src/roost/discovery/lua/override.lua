@@ -2,7 +2,7 @@
 -- Keep an operator's override for an instance apart from its record, so that it survives a new registration.
 --
 -- KEYS @discovery
---   index overrides feed bell records beats history
+--   index overrides panics feed bell records beats history
 -- ARGV
 --   id         string   instance id
 --   override   bytes    the override as JSON; empty lifts it

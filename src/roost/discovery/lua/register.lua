@@ -4,10 +4,11 @@
 -- A life is larger than every life before it, also after a failover that lost some. A repeated call (the
 -- same nonce) gives the same life. An instance that registers itself again after it was forgotten names
 -- its former life: it is refused if it was removed on purpose, or if a later life took its id. Where it comes
--- back as something else, its end is told first: a watcher of its old service or labels only sees it leave.
+-- back as something else, its end is told first: a watcher of its old service or labels only sees it leave. Else only
+-- `added` is told: to a reader who knows the id under another life, it is also that life's end.
 --
 -- KEYS @discovery
---   meta index leases names gone services overrides feed bell records beats history
+--   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   id           string   instance id
 --   service        string   type:group
@@ -67,6 +68,10 @@ if known then
   if not same then
     instance_tell(keys, now, id, known, 'removed', 'terminated')
   end
+  if known.service ~= service then
+    -- @include panic_update
+    panic_update(keys, now, known.service, id, false)
+  end
 end
 
 local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), args.load
@@ -77,4 +82,8 @@ redis.call('HSET', keys.meta, 'life', life)
 instance_put(keys, id, entry, args.record, beat, clock + args.ttl_ms / 2)
 instance_note(keys, now, id, entry, 'added', args.status)
 instance_tell(keys, now, id, entry, 'added', args.status, args.record, beat)
+if redis.call('EXISTS', keys.suspects .. service) == 1 then
+  -- @include panic_update
+  panic_update(keys, now, service, id, false)
+end
 return { 'REGISTERED', life }

@@ -1,11 +1,13 @@
--- How many instances may still end now, and the window that this was found for: `from` and `spent`, to be kept.
--- At most `percent` of all (at least one) end within `window_ms` of lease time, however many sweeps look.
+-- How many instances may still end now, how many have ended in each second of lease time that still counts, and the
+-- present second. At most `percent` of all (at least one) end within any `window_ms` of lease time, however many sweeps
+-- look. A second counts until all of it is older than the window.
 local function removal_budget(keys, clock, percent, window_ms)
-  local kept = redis.call('HMGET', keys.meta, 'window_from_ms', 'window_ended')
-  local from, spent = tonumber(kept[1] or clock), tonumber(kept[2] or '0')
-  if clock - from >= window_ms or clock < from then
-    from, spent = clock, 0
+  local lately, spent = {}, 0
+  for second, count in string.gmatch(redis.call('HGET', keys.meta, 'ended_lately') or '', '(%d+):(%d+)') do
+    if clock - second * 1000 < window_ms + 1000 then
+      lately[second], spent = tonumber(count), spent + count
+    end
   end
   local total = redis.call('ZCARD', keys.leases) + spent
-  return math.max(1, math.floor(total * percent / 100)) - spent, from, spent
+  return math.max(1, math.floor(total * percent / 100)) - spent, lately, tostring(math.floor(clock / 1000))
 end

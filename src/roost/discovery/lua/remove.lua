@@ -1,15 +1,17 @@
 #!lua
--- Take an instance out: its own clean stop (`terminated`), or an operator's act (`removed`).
+-- Take an instance out: its own clean stop (`terminated`), an operator's act (`removed`), or a death that was seen
+-- (`no-response`).
 --
--- The tombstone keeps a late beat of this life from reviving it.
+-- The tombstone keeps a late beat of this life from reviving it. Where the index cannot be read, its record is looked
+-- for in every service.
 --
 -- KEYS @discovery
---   index leases names gone services overrides feed bell records beats history
+--   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   id         string   instance id
 --   life       string   the life that is meant; empty: whichever it has
 --   service      string   type:group where it is expected; empty: anywhere
---   cause      string   terminated or removed
+--   cause      string   terminated, removed or no-response
 --   now        int      test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   LEFT             it is out, now or already
@@ -21,10 +23,17 @@
 -- @include instance_entry
 -- @include removal_cause
 -- @include instance_end
+-- @include instance_ghost
 
 local id, life, service, now = args.id, args.life, args.service, now_us(args.now)
 
 local entry = instance_entry(keys, id)
+if not entry and redis.call('HEXISTS', keys.index, id) == 1 then
+  for _, place in ipairs(redis.call('SMEMBERS', keys.services)) do
+    local record = redis.call('HGET', keys.records .. place, id)
+    entry = record and instance_ghost(keys, place, id, record) or entry
+  end
+end
 if not entry then
   if removal_cause(keys, id, '') then
     return { 'LEFT' }

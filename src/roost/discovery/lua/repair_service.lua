@@ -1,8 +1,9 @@
 #!lua
--- End the records of a service that the index does not know: ghosts that would never end by themselves.
+-- End the records of a service that the index does not know: ghosts that would never end by themselves; and count the
+-- suspects of the service anew.
 --
 -- KEYS @discovery
---   index leases names gone services overrides feed bell records beats history
+--   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   service      string   type:group
 --   cursor     string   where the last part ended; 0 at first
@@ -14,8 +15,9 @@
 
 -- @include now_us
 -- @include instance_entry
--- @include beat_unpack
+-- @include instance_ghost
 -- @include instance_end
+-- @include panic_update
 
 local service, now = args.service, now_us(args.now)
 
@@ -29,12 +31,17 @@ for at = 1, #part[2], 2 do
     redis.call('HDEL', keys.beats .. service, id)
     mended = mended + 1
   elseif not entry then
-    local server_id = cjson.decode(part[2][at + 1]).serverId or ''
-    local name = server_id ~= '' and string.match(service, '^[^:]+:') .. server_id or ''
-    local beat = beat_unpack(redis.call('HGET', keys.beats .. service, id))
-    instance_end(keys, now, id, { service = service, life = beat and beat.life or '0', name = name }, 'no-response')
+    instance_end(keys, now, id, instance_ghost(keys, service, id, part[2][at + 1]), 'no-response')
     mended = mended + 1
   end
+end
+for _, id in ipairs(redis.call('SMEMBERS', keys.suspects .. service)) do
+  if redis.call('HEXISTS', keys.records .. service, id) == 0 then
+    mended = mended + redis.call('SREM', keys.suspects .. service, id)
+  end
+end
+if panic_update(keys, now, service, '', false) then
+  mended = mended + 1
 end
 if redis.call('HLEN', keys.records .. service) == 0 then
   mended = mended + redis.call('SREM', keys.services, service)

@@ -1,13 +1,13 @@
 #!lua flags=no-writes
--- Every live instance of the services asked for, with the point in the feed at which this is true.
+-- Every live instance of the services asked for, all services in panic, and the point in the feed at which this is true.
 --
 -- KEYS @discovery
---   services overrides feed records beats
+--   services overrides panics feed records beats
 -- ARGV
 --   wanted_type   string  * for any
 --   wanted_group  string  * for any
 -- REPLY
---   SNAPSHOT rev:int at:int records:[bytes] beats:[bytes] overrides:[bytes]   flat lists of id (or name) and value
+--   SNAPSHOT rev:int at:int records:[bytes] beats:[bytes] overrides:[bytes] panics:[string]   flat lists of id (or name) and value
 -- FLAGS idempotent bulk
 
 local wanted_type, wanted_group = args.wanted_type, args.wanted_group
@@ -18,10 +18,11 @@ if last then
   rev = string.match(last[1], '^%d+')
   at = last[2][2]
 end
-local overrides = redis.call('HGETALL', keys.overrides)
+local overrides, panics = redis.call('HGETALL', keys.overrides), redis.call('SMEMBERS', keys.panics)
 if wanted_type ~= '*' and wanted_group ~= '*' then
   local service = wanted_type .. ':' .. wanted_group
-  return { 'SNAPSHOT', rev, at, redis.call('HGETALL', keys.records .. service), redis.call('HGETALL', keys.beats .. service), overrides }
+  return { 'SNAPSHOT', rev, at, redis.call('HGETALL', keys.records .. service), redis.call('HGETALL', keys.beats .. service),
+    overrides, panics }
 end
 local found_records, found_beats = {}, {}
 for _, service in ipairs(redis.call('SMEMBERS', keys.services)) do
@@ -35,4 +36,4 @@ for _, service in ipairs(redis.call('SMEMBERS', keys.services)) do
     end
   end
 end
-return { 'SNAPSHOT', rev, at, found_records, found_beats, overrides }
+return { 'SNAPSHOT', rev, at, found_records, found_beats, overrides, panics }

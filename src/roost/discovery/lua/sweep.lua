@@ -2,12 +2,12 @@
 -- Look at the lease clock, mark the silent as suspect, and end those whose lease is over.
 --
 -- Any number of sweepers may run: time advances once, and each death is told once. At most `budget_percent`
--- of all instances (at least one) end within `window_ms` of lease time, in random order; those beyond it
+-- of all instances (at least one) end within any `window_ms` of lease time, in random order; those beyond it
 -- are suspect and get another lease, within which a probe may confirm their death. The window is as long as
 -- beats are apart: the leases of a fleet that falls silent at once end spread over that time.
 --
 -- KEYS @discovery
---   meta index leases names gone services overrides feed bell records beats history
+--   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   limit           int      bound: instances looked at in one sweep
 --   budget_percent  int      share of all instances that may end in one window
@@ -19,18 +19,18 @@
 -- FLAGS idempotent
 
 -- @include now_us
--- @include int
 -- @include lease_clock
 -- @include instance_entry
 -- @include instance_end
 -- @include mark_silent
 -- @include removal_budget
+-- @include budget_spend
 -- @include shuffle
 
 local now = now_us(args.now)
 
 local clock = lease_clock(keys.meta, now, args.max_step_ms)
-local budget, from, spent = removal_budget(keys, clock, args.budget_percent, args.window_ms)
+local budget, lately, second = removal_budget(keys, clock, args.budget_percent, args.window_ms)
 local over, ended, suspected, held = {}, {}, {}, {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', clock, 'LIMIT', 0, args.limit)) do
   local entry = instance_entry(keys, id)
@@ -54,7 +54,7 @@ for _, id in ipairs(over) do
     redis.call('ZADD', keys.leases, clock + entry.ttl_ms, id)
   end
 end
-if #over > 0 then
-  redis.call('HSET', keys.meta, 'window_from_ms', int(from), 'window_ended', int(spent + #ended))
+if #ended > 0 then
+  budget_spend(keys, lately, second, #ended)
 end
 return { 'SWEPT', clock, ended, suspected, held }

@@ -1,16 +1,14 @@
--- Instance id → how many checkers find it unhealthy in its present life.
--- @include instance_entry
-local function votes_count(keys)
-  local counts = {}
-  for _, opinion in ipairs(redis.call('HVALS', keys.votes)) do
-    local named = {}
-    for id, life in string.gmatch(opinion, '([^\t\n]+)\t(%d+)') do
-      local entry = instance_entry(keys, id)
-      if entry and entry.life == life and not named[id] then
-        named[id] = true
-        counts[id] = (counts[id] or 0) + 1
-      end
-    end
+-- What more than half of the `assigned` checkers say of an instance: true for unhealthy, false for healthy, nil where no
+-- side has the majority.
+local function votes_count(votes, assigned)
+  local unhealthy, healthy = 0, 0
+  for _, checker in ipairs(assigned) do -- bound: three
+    unhealthy = unhealthy + (votes[checker] == 'unhealthy' and 1 or 0)
+    healthy = healthy + (votes[checker] == 'healthy' and 1 or 0)
   end
-  return counts
+  if unhealthy * 2 > #assigned then
+    return true
+  elseif healthy * 2 > #assigned then
+    return false
+  end
 end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated
 
 from roost.api import Message
@@ -19,20 +21,26 @@ from roost.api.balancing import (
 )
 from roost.api.limits import (
     MAX_CANDIDATES,
+    MAX_COMPARISONS,
     MAX_KEYS,
     MAX_PREVIEW_NODES,
     MAX_WEIGHT,
     Name,
+    SlowStart,
     Strategy,
+    Text,
     shown,
 )
 from roost.balancing import ConsistentHash, LoadBalancer, Refusal
 from roost.balancing.ring import check_node
+from roost.balancing.strategies.consistent_hash import ConsistentHashing
 from roost.core.errors import InvalidInput
 from roost.gateway.context import Gateway
 from roost.web.route import Request, Route
 
 DEFAULT_STRATEGY = "consistent_hash"
+SLICE_S = 0.01
+"""How long one request works before others have their turn."""
 
 
 class ServiceQuery(Message):
@@ -45,39 +53,57 @@ class ExplainQuery(Message):
     key: str
     group: Name = "*"
     strategy: Strategy = DEFAULT_STRATEGY
+    zone: Text = ""
+    """Servers of this zone first; those of others where none of it takes users."""
+    slow_start_seconds: SlowStart = 0
+    """The weight of a server in a new life grows over so many seconds."""
 
 
 class SelectQuery(ExplainQuery):
     n: Annotated[int, shown(minimum=0, maximum=MAX_CANDIDATES)] = 0
-    """How many candidates the answer names, best first."""
+    """How many candidates the answer names: who was chosen, then who else could be, best first."""
 
 
 class BalancingRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._balancers = gateway.platform.balancers
+        self._previews = asyncio.Semaphore(1)
 
     async def select_server(self, request: Request) -> Selected:
         query: SelectQuery = request.query
-        balancer = await self._balancers.of(query.type, query.group, query.strategy)
+        balancer = await self._of(query)
+        n = min(query.n, MAX_CANDIDATES)
+        candidates = [server.server_id for server in balancer.candidates(query.key, n)] if n > 0 else []
         selected = _select(balancer, query.key)
-        if query.n:
-            selected.candidates = _table(balancer).get_nodes(query.key, min(query.n, MAX_CANDIDATES))
+        if n > 0 and selected.server_id is not None:
+            others = [server_id for server_id in candidates if server_id != selected.server_id]
+            selected.candidates = [selected.server_id, *others][:n]
         return selected
 
     async def select_servers(self, request: Request) -> SelectedList:
         given: SelectInput = request.body
         if len(given.keys) > MAX_KEYS:
             raise InvalidInput(f"{len(given.keys)} keys at once, at most {MAX_KEYS} are allowed")
-        balancer = await self._balancers.of(given.type, given.group, given.strategy)
-        return SelectedList([_select(balancer, key) for key in given.keys])
+        balancer = await self._of(given)
+        _check_work(balancer, len(given.keys))
+        selections: list[Selected] = []
+        until = time.perf_counter() + SLICE_S
+        for key in given.keys:
+            selections.append(_select(balancer, key))
+            if time.perf_counter() > until:
+                await asyncio.sleep(0)
+                until = time.perf_counter() + SLICE_S
+        return SelectedList(selections)
 
     async def get_ring(self, request: Request) -> Ring:
         query: ServiceQuery = request.query
         balancer = await self._balancers.of(query.type, query.group, DEFAULT_STRATEGY)
-        shares = _table(balancer).shares()
+        shares = _hash(balancer).shares()
         return Ring(
             [
-                RingNode(s.server_id, s.weight, round(shares[s.server_id], 6), s.accepting, s.why_not)
+                RingNode(
+                    s.server_id, s.weight, round(shares.get(s.server_id, 0.0), 6), s.accepting, s.why_not
+                )
                 for s in sorted(balancer.all_servers, key=lambda s: s.server_id)
             ]
         )
@@ -86,28 +112,19 @@ class BalancingRoutes:
         given: PreviewInput = request.body
         _check_preview(given)
         balancer = await self._balancers.of(given.type, given.group, DEFAULT_STRATEGY)
-        before = _table(balancer)
-        after = ConsistentHash(before.nodes)
-        try:
-            for server_id in given.remove:
-                if not after.remove_node(server_id):
-                    raise InvalidInput(f"there is no server {server_id[:40]!r} to remove")
-            for node in given.add:
-                check_node(node.server_id, node.weight)
-                after.add_node(node.server_id, node.weight)
-        except ValueError as error:
-            raise InvalidInput(str(error)) from None
-        moves = [
-            Move(source, target, round(share, 6)) for (source, target), share in before.diff(after).items()
-        ]
-        moves.sort(key=lambda move: -move.share)
-        return Preview(round(sum(move.share for move in moves), 6), moves)
+        async with self._previews:  # beside the loop, and not all of the machine
+            return await asyncio.to_thread(_preview, _hash(balancer).copy(), given)
 
     async def explain_selection(self, request: Request) -> Explained:
         query: ExplainQuery = request.query
-        told = (await self._balancers.of(query.type, query.group, query.strategy)).explain(query.key)
+        told = (await self._of(query)).explain(query.key)
         considered = [Considered(server_id, why) for server_id, why in told.considered]
         return Explained(told.key, told.strategy, told.chosen, told.refusal, considered)
+
+    async def _of(self, asked: ExplainQuery | SelectInput) -> LoadBalancer:
+        return await self._balancers.of(
+            asked.type, asked.group, asked.strategy, zone=asked.zone, slow_start_s=asked.slow_start_seconds
+        )
 
 
 def routes(gateway: Gateway) -> list[Route]:
@@ -177,10 +194,20 @@ def _select(balancer: LoadBalancer, key: str) -> Selected:
     return Selected(key, chosen.server_id, "", chosen.host, dict(chosen.ports), chosen.zone)
 
 
+def _check_work(balancer: LoadBalancer, keys: int) -> None:
+    servers = len(balancer.all_servers)
+    if balancer.strategy.looks_at_all and keys * servers > MAX_COMPARISONS:
+        raise InvalidInput(
+            f"{keys} keys with {balancer.strategy.name} over {servers} servers at once are too many",
+            hint=f"send at most {MAX_COMPARISONS // servers} keys, or use consistent_hash",
+        )
+
+
 def _check_preview(given: PreviewInput) -> None:
     """A preview is worked out point by point: its size is bounded before that."""
-    if len(given.add) > MAX_PREVIEW_NODES:
-        raise InvalidInput(f"{len(given.add)} servers to add, at most {MAX_PREVIEW_NODES} are allowed")
+    for what, count in (("add", len(given.add)), ("remove", len(given.remove))):
+        if count > MAX_PREVIEW_NODES:
+            raise InvalidInput(f"{count} servers to {what}, at most {MAX_PREVIEW_NODES} are allowed")
     for node in given.add:
         if not 0 <= node.weight <= MAX_WEIGHT:
             raise InvalidInput(
@@ -188,6 +215,25 @@ def _check_preview(given: PreviewInput) -> None:
             )
 
 
-def _table(balancer: LoadBalancer) -> ConsistentHash:
-    """The default consistent hash over every server of the balancer, whatever its strategy."""
-    return ConsistentHash({server.server_id: server.weight for server in balancer.all_servers})
+def _preview(before: ConsistentHash, given: PreviewInput) -> Preview:
+    after = before.copy()
+    try:
+        for server_id in given.remove:
+            if not after.remove_node(server_id):
+                raise InvalidInput(f"there is no server {server_id[:40]!r} to remove")
+        for node in given.add:
+            check_node(node.server_id, node.weight)
+            after.add_node(node.server_id, node.weight)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
+    moves = [Move(source, target, round(share, 6)) for (source, target), share in before.diff(after).items()]
+    moves.sort(key=lambda move: -move.share)
+    return Preview(round(sum(move.share for move in moves), 6), moves)
+
+
+def _hash(balancer: LoadBalancer) -> ConsistentHash:
+    """The table by which a balancer of the default strategy chooses."""
+    strategy = balancer.strategy
+    assert isinstance(strategy, ConsistentHashing)
+    assert isinstance(strategy.hash, ConsistentHash)
+    return strategy.hash

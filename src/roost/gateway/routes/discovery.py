@@ -21,8 +21,10 @@ from roost.api.discovery import (
 from roost.api.limits import Name, OptionalLife, OptionalName
 from roost.core import errors as e
 from roost.core.events import Mark
+from roost.core.grants import Target
 from roost.core.ids import check_service
 from roost.gateway.context import Gateway
+from roost.gateway.owners import Owners
 from roost.web.peer import client_ip
 from roost.web.route import Header, Request, Route
 from roost.web.stream import Event, stream
@@ -49,20 +51,45 @@ class RemoveQuery(Message):
     type: OptionalName = ""
     group: OptionalName = ""
     life: OptionalLife = ""
-    cause: Literal["terminated", "removed"] = "terminated"
+    cause: Literal["terminated", "crashed", "removed"] = "terminated"
 
 
 class DiscoveryRoutes:
     def __init__(self, gateway: Gateway) -> None:
         platform = gateway.platform
         self._discovery, self._prober, self._lists = platform.discovery, platform.prober, platform.lists
+        self._keyring = platform.worlds.keyring
         self._proxies = gateway.proxies
+        self._owners = Owners(platform.discovery.get)
+
+    # -- what a call acts on
+
+    async def registers(self, request: Request) -> list[Target]:
+        """The server that is registered, and the one whose place it takes by its id."""
+        given: RegisterInput = request.body
+        taken = given.instance_id
+        self._owners.forget(taken)
+        replaced = await self._owners.of(taken) if taken else []
+        return [Target(type=given.type, server_id=given.server_id), *replaced]
+
+    async def beats(self, request: Request) -> list[Target]:
+        return await self._owners.of(request.path["id"])
+
+    async def removes(self, request: Request) -> list[Target]:
+        self._owners.forget(request.path["id"])
+        return await self._owners.of(request.path["id"])
+
+    # -- verbs
 
     async def register_instance(self, request: Request) -> Registered:
         given: RegisterInput = request.body
         if not given.public_ip:
             given.public_ip = client_ip(request.http, self._proxies)
-        return await self._discovery.register(given)
+        registered = await self._discovery.register(given)
+        registered.proof = self._keyring.life_proof(
+            given.server_id or registered.instance_id, registered.life
+        )
+        return registered
 
     async def send_heartbeat(self, request: Request) -> BeatReply:
         return await self._discovery.heartbeat(request.path["id"], request.body)
@@ -81,6 +108,8 @@ class DiscoveryRoutes:
 
     async def remove_instance(self, request: Request) -> None:
         q: RemoveQuery = request.query
+        if q.cause == "removed":  # it does not come back by itself: that is an operator's word
+            request.grant.check_scope("admin")
         await self._discovery.remove(request.path["id"], q.type, q.group, life=q.life, cause=q.cause)
 
     async def override_instance(self, request: Request) -> InstanceDetail:
@@ -115,6 +144,7 @@ def _lease_routes(on: DiscoveryRoutes) -> list[Route]:
             on.register_instance,
             "Register an instance",
             scope="register",
+            acts_on=on.registers,
             body=RegisterInput,
             reply=Registered,
             status=201,
@@ -126,7 +156,9 @@ def _lease_routes(on: DiscoveryRoutes) -> list[Route]:
             on.send_heartbeat,
             "Renew the lease; OK or DRAIN",
             scope="register",
+            acts_on=on.beats,
             body=Beat,
+            may_lack_body=True,
             reply=BeatReply,
             errors=(e.UnknownInstance, e.RemovedInstance, e.FencedInstance),
         ),
@@ -162,8 +194,9 @@ def _operator_routes(on: DiscoveryRoutes) -> list[Route]:
             "DELETE",
             INSTANCE,
             on.remove_instance,
-            "Take an instance out; it does not come back by itself",
+            "Take an instance out; cause=removed needs the scope admin, and it does not come back by itself",
             scope="register",
+            acts_on=on.removes,
             query=RemoveQuery,
             status=204,
             errors=(e.UnknownInstance, e.FencedInstance),

@@ -1,10 +1,13 @@
-"""The health of servers over HTTP, as the checker of this gateway sees it."""
+"""The health of servers over HTTP, as the checker of this gateway sees it; the votes are the store's."""
 
 from __future__ import annotations
+
+import contextlib
 
 from roost.api import Message
 from roost.api.discovery import HealthReport
 from roost.api.limits import Name
+from roost.core.errors import StoreError
 from roost.gateway.context import Gateway
 from roost.web.route import Request, Route
 
@@ -17,16 +20,19 @@ class HealthQuery(Message):
 class HealthRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._checker = gateway.platform.checker
+        self._discovery = gateway.platform.discovery
 
     async def get_health(self, request: Request) -> HealthReport:
         wanted: HealthQuery = request.query
-        checker = self._checker
+        checker, votes = self._checker, {}
+        with contextlib.suppress(StoreError):  # who is unhealthy is known without it
+            votes = await self._discovery.votes()
         servers = [
             server
-            for server in checker.servers()
+            for server in checker.servers(votes)
             if wanted.type in ("*", server.type) and wanted.group in ("*", server.group)
         ]
-        return HealthReport(servers, checker.tally.live, checker.turns.fell, checker.turns.rose)
+        return HealthReport(servers, checker.live, checker.turns.fell, checker.turns.rose)
 
 
 def routes(gateway: Gateway) -> list[Route]:

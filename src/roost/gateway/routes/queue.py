@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 
 import msgspec
 from aiohttp import hdrs, web
@@ -15,11 +15,14 @@ from roost.api import Message
 from roost.api.limits import Id, WorldName
 from roost.api.queue import RECEIPT_HEADER, SIGNATURE_HEADER, WORLD, EntryInput, PlaceReply
 from roost.core import errors as e
+from roost.core.grants import NOBODY, Grant, Target
 from roost.core.networks import network_of
-from roost.core.passes import Receipt
-from roost.core.ratelimit import Limiter
-from roost.gateway.context import Gateway
+from roost.core.passes import BASE, EntryPass, Receipt
+from roost.core.ratelimit import AtOnce, Limiter
+from roost.gateway.context import Gateway, connection_limits
+from roost.waitingroom.desk import Desk
 from roost.web.auth import token_in
+from roost.web.connections import vouch
 from roost.web.peer import client_ip
 from roost.web.route import Header, Request, Route, WithHeaders
 from roost.web.stream import Event, stream
@@ -28,6 +31,8 @@ _RECEIPT, _SIGNATURE = istr(RECEIPT_HEADER), istr(SIGNATURE_HEADER)
 """As aiohttp looks them up without folding their case each time."""
 MAX_STREAMS = 50_000
 MAX_STREAMS_EACH = 3
+COOKIE_S = 86_400
+"""How long a browser keeps a receipt: beyond its own end, so that closing it costs no place."""
 
 
 _REFUSALS = (
@@ -60,20 +65,33 @@ class QueueRoutes:
         self._by_ip = Limiter(queue.ip_per_second, 2 * queue.ip_per_second)
         self._limit_user = Limiter(queue.user_per_second, queue.user_burst).check
         self._proxies = gateway.proxies
+        per_address = connection_limits(platform.settings).per_address
+        self._streams = AtOnce("streams", each=MAX_STREAMS_EACH, total=MAX_STREAMS)
+        self._streams_from = AtOnce("streams", each=per_address)
         self._secure = "" if platform.settings.is_dev() else "; Secure"
 
     async def enter_queue(self, request: Request) -> WithHeaders:
         given: EntryInput = request.body
-        await self._limit(request)
         desk = self._worlds.of(given.world).desk
-        entry = self._keyring.entry_pass(given)
         receipt = self._receipt(request, given.world, given.user_id, needed=False)
+        by_receipt = receipt is not None and not given.signature and not self._keyring.takes_unsigned
+        entry = await self._known(desk, given, receipt) if by_receipt else self._keyring.entry_pass(given)
         reply = await desk.enter(given, entry, receipt)
+        self._worlds.entries[given.world, reply.status] += 1
         return WithHeaders(reply, self._cookie_with(reply))
+
+    async def _known(self, desk: Desk, given: EntryInput, receipt: Receipt | None) -> EntryPass:
+        """Who has something here comes back by their receipt: a signature lasts a minute, a place longer.
+
+        It vouches for nobody who has nothing: a new place needs the login service.
+        """
+        reply = await desk.status(given.user_id, receipt, self._limit_user)
+        if reply.status == "NONE":
+            raise e.TokenRefused("the place of this receipt is gone", hint="enter with a new signature")
+        return EntryPass(given.world, given.user_id, BASE, 0.0)
 
     async def get_place(self, request: Request) -> PlaceReply | WithHeaders:
         asked: StatusQuery = request.query
-        await self._limit(request)
         desk = self._worlds.of(asked.world).desk
         reply = await desk.status(asked.user_id, self._proof(request, asked), self._limit_user)
         # A turn of the loop before it is written: so the answers of one turn are worked out without a system
@@ -85,37 +103,52 @@ class QueueRoutes:
 
     async def watch_place(self, request: Request) -> web.StreamResponse:
         asked: StatusQuery = request.query
-        await self._limit(request)
-        world = self._worlds.of(asked.world)
+        desk = self._worlds.of(asked.world).desk
         receipt = self._proof(request, asked)
-        if world.push.open_for(asked.user_id) >= MAX_STREAMS_EACH:
-            raise e.TooManyRequests("this person has streams open already", retry_after_s=5.0)
-        if world.push.open >= MAX_STREAMS:
-            raise e.TooManyRequests("as many streams are open here as may be", retry_after_s=5.0)
-        replies = world.desk.changes(asked.user_id, receipt, self._limit_user)
-        return await stream(request.http, _events(replies), request.request_id)
+        with self._streams.one_more(f"{asked.world} {asked.user_id}"), self._stream_from(request.http):
+            replies = desk.changes(asked.user_id, receipt, self._limit_user)
+            return await stream(request.http, _events(replies), request.request_id)
 
     async def leave_queue(self, request: Request) -> None:
         asked: StatusQuery = request.query
-        await self._limit(request)
         desk = self._worlds.of(asked.world).desk
-        self._proof(request, asked)
-        await desk.leave(asked.user_id)
+        await desk.leave(asked.user_id, self._proof(request, asked))
+
+    def count_refusal(self, request: Request | None, error: e.RoostError) -> None:
+        """An entry that was refused; of a world that there is, or of none."""
+        world = request.body.world if request is not None else ""
+        known = any(world == one.name for one in self._worlds.all())
+        self._worlds.entries[world if known else "", error.code] += 1
 
     def _cookie_with(self, reply: PlaceReply) -> dict[str, str]:
         """The receipt for a browser: with the rank shown last, so that none of its ranks ever rises."""
         if not reply.receipt:
             return {}
         name = _cookie(reply.world)
-        cookie = f"{name}={reply.receipt}; Path=/api/queue; HttpOnly; SameSite=Lax{self._secure}"
+        lasts = f"Path=/api/queue; Max-Age={COOKIE_S}; HttpOnly; SameSite=Lax{self._secure}"
+        cookie = f"{name}={reply.receipt}; {lasts}"
         return {"Set-Cookie": cookie}
 
-    async def _limit(self, request: Request) -> None:
+    async def limit(self, http: web.Request) -> Grant:
         """By address; a backend that asks for its players shows a token instead."""
-        if token := token_in(request.http.headers):
-            await self._tokens.check(token, "gameserver")
-            return
-        self._by_ip.check(network_of(client_ip(request.http, self._proxies)))
+        if token := token_in(http.headers):
+            grant = await self._tokens.check(token, "gameserver")
+            vouch(http)
+            return grant
+        self._by_ip.check(self._address(http))
+        return NOBODY
+
+    async def acts_on_world(self, request: Request) -> list[Target]:
+        """The world, and no server of it: the token of one server is none of a backend."""
+        asked: StatusQuery | EntryInput = request.query or request.body
+        return [Target(world=asked.world, server_id="")]
+
+    def _stream_from(self, http: web.Request) -> AbstractContextManager[None]:
+        """Counted by address, where no backend asks for its players."""
+        return nullcontext() if token_in(http.headers) else self._streams_from.one_more(self._address(http))
+
+    def _address(self, http: web.Request) -> str:
+        return network_of(client_ip(http, self._proxies))
 
     def _receipt(self, request: Request, world: str, user: str, *, needed: bool) -> Receipt | None:
         token = request.http.headers.get(_RECEIPT) or request.http.cookies.get(_cookie(world), "")
@@ -153,6 +186,9 @@ def routes(gateway: Gateway) -> list[Route]:
             "Take a place in the line, or get a ticket at once",
             body=EntryInput,
             reply=PlaceReply,
+            before=on.limit,
+            on_refusal=on.count_refusal,
+            acts_on=on.acts_on_world,
             errors=_REFUSALS,
             headers=(_BACKEND, _PLACE),
             reply_headers=(_COOKIE,),
@@ -164,6 +200,8 @@ def routes(gateway: Gateway) -> list[Route]:
             "What a person has: a place, a ticket, or nothing",
             query=StatusQuery,
             reply=PlaceReply,
+            before=on.limit,
+            acts_on=on.acts_on_world,
             errors=_REFUSALS,
             headers=(_BACKEND, _PLACE, _LOGIN),
             reply_headers=(_COOKIE,),
@@ -174,6 +212,8 @@ def routes(gateway: Gateway) -> list[Route]:
             on.watch_place,
             "The place as it changes, as server-sent events; an open stream counts as being there",
             query=StatusQuery,
+            before=on.limit,
+            acts_on=on.acts_on_world,
             errors=_REFUSALS,
             content_type="text/event-stream",
             headers=(_BACKEND, _PLACE, _LOGIN),
@@ -184,6 +224,8 @@ def routes(gateway: Gateway) -> list[Route]:
             on.leave_queue,
             "Give up a place or a ticket",
             query=StatusQuery,
+            before=on.limit,
+            acts_on=on.acts_on_world,
             errors=_REFUSALS,
             status=204,
             headers=(_BACKEND, _PLACE, _LOGIN),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ from aiohttp import web
 
 from roost.api.system import Ready, Status, StoreNode, StoreStatus
 from roost.app import Platform
-from roost.core.errors import StoreUnavailable
+from roost.core.errors import StoreUnavailable, Unavailable
 from roost.gateway import openapi
 from roost.gateway.context import Gateway
 from roost.store.inspect import eviction_fault, kind_of, read_info
@@ -18,6 +19,8 @@ from roost.version import __version__
 from roost.web.metrics import LoopMetrics, MetricsPage, RouteMetrics, Source
 from roost.web.ops import Ops, check_loops
 from roost.web.route import Request, Route
+
+log = logging.getLogger("roost.gateway")
 
 
 def ops_of(gateway: Gateway) -> Ops:
@@ -31,10 +34,17 @@ def ops_of(gateway: Gateway) -> Ops:
 
 
 async def _ready(store: Store) -> Ready:
-    check_loops(store.loops)
-    latency_s = await store.ping(timeout_s=1.0)
+    """A store that is away makes nobody unready: it is away for every gateway, and each still answers what it
+    can from memory. What it cannot, it refuses with 503 and Retry-After."""
+    try:
+        latency_s = await store.ping(timeout_s=1.0)
+    except StoreUnavailable as error:
+        log.debug("ready without its store", extra={"reason": error.message})
+        return Ready("ready", store="away")
+    if (since := store.answering_since()) is not None:
+        check_loops(store.loops, since)
     if fault := eviction_fault(await read_info(store, "memory")):
-        raise StoreUnavailable(fault, hint="set maxmemory-policy noeviction on the store")
+        raise Unavailable(fault, hint="set maxmemory-policy noeviction on the store")
     return Ready("ready", round(latency_s * 1000, 3))
 
 

@@ -14,6 +14,7 @@ from roost.api.queue import (
     WorldView,
 )
 from roost.core import errors as e
+from roost.core.grants import Target
 from roost.gateway.context import Gateway
 from roost.web.route import Request, Route
 
@@ -32,6 +33,7 @@ def _for_servers(on: WorldRoutes) -> list[Route]:
             on.consume_ticket,
             "Let the holder of a ticket into a game server; only this admits",
             scope="gameserver",
+            acts_on=on.consumes,
             body=ConsumeInput,
             reply=ConsumeReply,
             errors=(e.UnknownWorld, e.TicketRefused, e.TicketUsed, e.ServerFull, e.ServerNotReported),
@@ -42,6 +44,7 @@ def _for_servers(on: WorldRoutes) -> list[Route]:
             on.release_user,
             "Somebody has left a game server",
             scope="gameserver",
+            acts_on=on.acts_on_server,
             body=ReleaseInput,
             reply=ReleaseReply,
             errors=(e.UnknownWorld,),
@@ -52,6 +55,7 @@ def _for_servers(on: WorldRoutes) -> list[Route]:
             on.report_users,
             "How many people are on a game server",
             scope="gameserver",
+            acts_on=on.acts_on_server,
             body=ReportInput,
             reply=ReportReply,
             errors=(e.UnknownWorld, e.FencedInstance),
@@ -91,6 +95,15 @@ def _for_operators(on: WorldRoutes) -> list[Route]:
             errors=(e.UnknownWorld,),
             status=204,
         ),
+        Route(
+            "DELETE",
+            f"{world}/servers/{{serverId}}",
+            on.remove_server,
+            "Take a server's present life out of the ledger, whatever discovery says",
+            scope="admin",
+            errors=(e.UnknownWorld, e.UnknownInstance),
+            status=204,
+        ),
     ]
 
 
@@ -98,19 +111,46 @@ class WorldRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._worlds = gateway.platform.worlds
 
+    # -- what a call acts on
+
+    async def consumes(self, request: Request) -> list[Target]:
+        given: ConsumeInput = request.body
+        return [Target(world=given.world, server_id=given.server_id)]
+
+    async def acts_on_server(self, request: Request) -> list[Target]:
+        return [Target(world=request.path["world"], server_id=request.path["serverId"])]
+
     # -- game servers
 
     async def consume_ticket(self, request: Request) -> ConsumeReply:
         given: ConsumeInput = request.body
+        self._check_life(request, given.server_id, given)
         return await self._worlds.consume(given)
 
     async def release_user(self, request: Request) -> ReleaseReply:
         given: ReleaseInput = request.body
+        self._check_life(request, request.path["serverId"], given)
         return await self._worlds.release(request.path["world"], request.path["serverId"], given)
 
     async def report_users(self, request: Request) -> ReportReply:
         given: ReportInput = request.body
+        self._check_life(request, request.path["serverId"], given)
         return await self._worlds.report(request.path["world"], request.path["serverId"], given)
+
+    def _check_life(
+        self, request: Request, server_id: str, given: ConsumeInput | ReleaseInput | ReportInput
+    ) -> None:
+        """Nobody acts for a server but itself: its life can be read by everybody, so it must be proved."""
+        grant = request.grant
+        if "admin" in grant.scopes or grant.server_id == server_id:
+            return
+        try:
+            self._worlds.keyring.passes.check_life(given.proof, server_id, given.life)
+        except e.TokenRefused:
+            raise e.Forbidden(
+                f"nothing proves that this is server {server_id[:40]}, life {given.life[:16]}",
+                hint="send the `proof` that its registration returned, or use a token made with --server",
+            ) from None
 
     # -- operators
 
@@ -123,6 +163,9 @@ class WorldRoutes:
     async def update_world(self, request: Request) -> WorldView:
         given: WorldPatch = request.body
         return await self._worlds.govern(request.path["world"], given)
+
+    async def remove_server(self, request: Request) -> None:
+        await self._worlds.drop_server(request.path["world"], request.path["serverId"])
 
     async def remove_from_queue(self, request: Request) -> None:
         await self._worlds.kick(request.path["world"], request.path["userId"])

@@ -8,6 +8,7 @@ from roost.api.discovery import (
     Beat,
     BeatReply,
     Change,
+    EndCause,
     InstanceDetail,
     InstanceList,
     Registered,
@@ -38,8 +39,10 @@ class DirectRegistry:
     async def get(self, instance_id: str) -> InstanceDetail:
         return await self._discovery.get(instance_id)
 
-    async def remove(self, instance_id: str, type_: str, group: str, life: str) -> None:
-        await self._discovery.remove(instance_id, type_, group, life=life)
+    async def remove(
+        self, instance_id: str, type_: str, group: str, life: str, cause: EndCause = "terminated"
+    ) -> None:
+        await self._discovery.remove(instance_id, type_, group, life=life, cause=cause)
 
     async def watch(
         self, type_: str, group: str, labels: Sequence[str], after: Mark | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+import math
 
 from roost.core.backoff import jittered
 from roost.core.errors import StoreError
@@ -26,13 +26,15 @@ LEASE_MS = 6000
 
 
 class Sweeper:
-    """Looks now and then whether anybody sweeps; if nobody does, sweeps itself, by a short lease."""
+    """Looks now and then whether anybody sweeps; if nobody does, sweeps itself, by a short lease.
+
+    One look of one client is enough to find out, so a fleet of any size finds out within seconds.
+    """
 
     def __init__(self, store: Store, discovery: Discovery, prober: Prober) -> None:
         self._store = store
         self._lease = store.leader(scopes.discovery(), "sweeper", job="sweep", ttl_ms=LEASE_MS)
         self._reaper = Reaper(discovery, prober)
-        self._seen: Any = object()  # equal to no answer: the first look never finds that nobody sweeps
         self._pause_s = QUIET_S
 
     async def run(self, loops: Loops) -> None:
@@ -49,22 +51,24 @@ class Sweeper:
     async def _nobody_sweeps(self) -> bool:
         self._pause_s = QUIET_S
         self._pause_s = jittered(await self._look_interval_s(), 0.3)
-        before, self._seen = self._seen, await self._last_sweep()
-        return bool(before == self._seen)
+        return await self._quiet_s() > QUIET_S
 
     async def _sweep(self) -> None:
         led = self._lease.tenure is not None
+        self._pause_s = SWEEP_INTERVAL_S  # also where another client has the lease: it may be dead
         if not isinstance(await self._lease.campaign(), Tenure):
             return
         if not led:
             log.info("sweeping: no gateway or manager does")
-        self._pause_s = SWEEP_INTERVAL_S
         await self._reaper.step()
 
-    async def _last_sweep(self) -> Any:
-        """When leases were last ended, by the store's time; None if never."""
+    async def _quiet_s(self) -> float:
+        """How long ago somebody swept, by the store's clock; for ever if its clock went back."""
         meta = discovery_keys(self._store.keys)["meta"]
-        return await self._store.call("HGET", meta, "last_advance_us", key=meta, idempotent=True)
+        last_us = await self._store.call("HGET", meta, "last_advance_us", key=meta, idempotent=True)
+        seconds, micros = await self._store.call("TIME", key=meta, idempotent=True)
+        quiet_s = int(seconds) + int(micros) / 1e6 - int(last_us or 0) / 1e6
+        return quiet_s if quiet_s >= -1.0 else math.inf
 
     async def _look_interval_s(self) -> float:
         leases = discovery_keys(self._store.keys)["leases"]

@@ -39,7 +39,7 @@ class StoreTransport:
         discovery, prober = Discovery(store), Prober(allow_local=True)
         self.registry = DirectRegistry(discovery, prober)
         # With the settings of this machine: a direct client needs the signing keys too.
-        self.admission = DirectAdmission(cache(lambda: _worlds(store)))
+        self.admission = DirectAdmission(cache(lambda: _worlds(store, discovery)))
         self._store = store
         self._sweeping: asyncio.Task[None] | None = None
         if loops is not None:
@@ -62,8 +62,8 @@ class StoreTransport:
         await self._store.close()
 
 
-def _worlds(store: Store) -> Worlds:
+def _worlds(store: Store, discovery: Discovery) -> Worlds:
     from roost.app import key_ring
 
     settings = Loaded.load().settings
-    return Worlds(store, settings.queue, key_ring(settings))
+    return Worlds(store, settings.queue, key_ring(settings), discovery)

@@ -15,6 +15,7 @@ from roost.api.discovery import (
     Beat,
     BeatReply,
     Change,
+    EndCause,
     Instance,
     InstanceDetail,
     InstanceList,
@@ -22,7 +23,7 @@ from roost.api.discovery import (
     RegisterInput,
 )
 from roost.core.events import Mark
-from roost.sdk.http.session import Query, Session
+from roost.sdk.http.session import BEAT_TIMEOUT_S, Query, Session
 
 log = logging.getLogger("roost.sdk")
 
@@ -38,7 +39,9 @@ class HttpRegistry:
 
     async def heartbeat(self, instance_id: str, beat: Beat) -> BeatReply:
         path = f"{_path(instance_id)}/heartbeat"
-        return await self._session.ask("POST", path, BeatReply, body=beat, repeatable=True)
+        return await self._session.ask(
+            "POST", path, BeatReply, body=beat, repeatable=True, timeout_s=BEAT_TIMEOUT_S
+        )
 
     async def discover(self, type_: str, group: str, labels: Sequence[str], verify: bool) -> InstanceList:
         query = _query(type_, group, labels)
@@ -49,8 +52,10 @@ class HttpRegistry:
     async def get(self, instance_id: str) -> InstanceDetail:
         return await self._session.ask("GET", _path(instance_id), InstanceDetail)
 
-    async def remove(self, instance_id: str, type_: str, group: str, life: str) -> None:
-        named = (("type", type_), ("group", group), ("life", life))
+    async def remove(
+        self, instance_id: str, type_: str, group: str, life: str, cause: EndCause = "terminated"
+    ) -> None:
+        named = (("type", type_), ("group", group), ("life", life), ("cause", cause))
         query = [(name, value) for name, value in named if value]
         await self._session.tell("DELETE", _path(instance_id), query=query, repeatable=True)
 

@@ -114,13 +114,14 @@ class Keys:
         return self._key(f"roost:bell:{scope.kind}:{_tag(scope)}")
 
     def of(self, group: KeyGroup, scope: Scope) -> Mapping[str, Key]:
-        """The group's keys in this scope by name, feed and bell of the scope among them."""
+        """The group's keys in this scope by name; leader, feed and bell of the scope among them."""
         stem = self._stems.get(group.name, group.stem)
         made = {
             family.name: self._key(f"{stem}{family.name}:{_tag(scope)}{family.each.partition('<')[0]}")
             for family in group.families
         }
-        return made | {"feed": self.feed(scope), "bell": self.bell(scope)}
+        shared = {"leader": self.leader(scope), "feed": self.feed(scope), "bell": self.bell(scope)}
+        return made | shared
 
     def _key(self, rest: str) -> Key:
         return Key((self._prefix + rest).encode())

@@ -13,7 +13,9 @@ GROUP = KeyGroup(
     "sd",
     (
         KeyFamily(
-            "meta", "hash", "Lease clock of discovery, the last life given, and how many ended in this window"
+            "meta",
+            "hash",
+            "Lease clock of discovery, the last life given, and how many ended in each of the last seconds",
         ),
         KeyFamily(
             "index",
@@ -28,14 +30,16 @@ GROUP = KeyGroup(
             "the TTL of `service:instance:{instanceId}` and `pvp:server:{server_id}`",
         ),
         KeyFamily("names", "hash", "type:serverId → instanceId of the live instance that has it"),
-        KeyFamily("gone", "hash", "instanceId → tombstone: cause, life, time, service; kept for an hour"),
+        KeyFamily(
+            "gone", "hash", "instanceId → tombstone: cause, life, time, service, lease time; kept for an hour"
+        ),
         KeyFamily("services", "set", "Services (type:group) with live instances"),
         KeyFamily(
             "overrides", "hash", "type:serverId or instanceId → the override that an operator set, JSON"
         ),
+        KeyFamily("panics", "set", "Services (type:group) of which more than half are suspect"),
         KeyFamily("checkers", "zset", "Health checker → lease time until which it counts"),
-        KeyFamily("votes", "hash", "Health checker → whom it finds unhealthy: id and life"),
-        KeyFamily("unhealthy", "hash", "instanceId → the life in which most checkers found it unhealthy"),
+        KeyFamily("votes", "hash", "instanceId → life, and what each health checker that spoke finds of it"),
         KeyFamily(
             "records",
             "hash",
@@ -50,6 +54,7 @@ GROUP = KeyGroup(
             "`lastHeartbeat` and `performance` of `service:instance:{instanceId}`",
             each=":<type>:<group>",
         ),
+        KeyFamily("suspects", "set", "instanceIds of the service that are suspect", each=":<type>:<group>"),
         KeyFamily(
             "history",
             "list",

@@ -15,13 +15,23 @@ GROUP = KeyGroup(
         KeyFamily(
             "world",
             "hash",
-            "Numbers, mode, message and lease clock; the last place issued; the leader's fence",
+            "Numbers, mode, message and lease clock; the last place issued; signs of leader and gateways",
         ),
         KeyFamily(
             "servers",
             "hash",
-            "The ledger: server id → life, capacity, reported, counted, consumed, number, doubt, url",
+            "The ledger: server id → life, capacity, reported, counted, consumed, number, doubt, open, url",
             "`server:status`, which is exported for others to read",
+        ),
+        KeyFamily(
+            "known",
+            "hash",
+            "Server id → the life that the leader wrote, and whether it takes new users",
+        ),
+        KeyFamily(
+            "pending",
+            "hash",
+            "Reports of lives that the leader has not written, packed as in the ledger; at most 256",
         ),
         KeyFamily("offers", "zset", "userId → lease time at which the ticket ends"),
         KeyFamily("grace", "zset", "userId → lease time until which a place inside is held"),
@@ -61,8 +71,8 @@ GROUP = KeyGroup(
         ),
         KeyFamily(
             "ended",
-            "set",
-            "Lives of the server that were dropped",
+            "zset",
+            "Lives of the server that are over → when that was known, µs; the last hundred",
             each=":<serverId>",
             ttl_s=3600,
         ),
@@ -86,9 +96,16 @@ GROUP = KeyGroup(
 STATUS = PlainKey(
     "server:status",
     "hash",
-    "max_cap, current_users, region, version: written every 5 s for others, never read by us",
+    "max_cap, current_users, region, version: written every 5 s for others, never read by us; of the first "
+    "world, and of each as `server:status:<world>`",
     "`server:status`",
 )
+
+
+def status_keys(keys: Keys, world: str, *, is_first: bool) -> list[Key]:
+    """Where a world's numbers are exported to."""
+    own = Key(keys.plain(STATUS) + f":{world}".encode())
+    return [keys.plain(STATUS), own] if is_first else [own]
 
 
 def world_keys(keys: Keys, world: Scope) -> Mapping[str, Key]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from roost.store.call import Call
-from roost.store.connection import Access
+from roost.store.connection import Access, Connection
 from roost.store.link import Link, retry_later
 from roost.store.url import Address, Shape
 
@@ -31,6 +31,9 @@ class Topology(Protocol):
 
     def address_for(self, key: bytes) -> Address | None:
         """Where the primary of this key listens; None while that is not known."""
+
+    def connection_for(self, key: bytes) -> Connection | None:
+        """The open connection to the primary of this key; None while there is none."""
 
     def doubt(self) -> None:
         """A node refused what it should own: find out soon whose it is."""

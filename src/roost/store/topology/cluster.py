@@ -1,14 +1,19 @@
 """A cluster: every call goes to the primary that owns the slot of its key.
 
-The slot map is learnt from any node, corrected by MOVED, and learnt again on any sign of trouble.
-Calls that wait for a node which no longer owns their slot are taken along to the new owner.
+The slot map is learnt from most of the nodes, corrected by MOVED, and learnt again on any sign of trouble.
+Where they differ, a node that sees the cluster whole is believed before one that does not, then the newer
+epoch, then the greater number: an old primary that was cut off from the others cannot keep us. Calls that
+wait for a node which no longer owns their slot are taken along to the new owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from binascii import crc_hqx
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from roost.core.backoff import jittered
@@ -25,6 +30,15 @@ log = logging.getLogger("roost.store.cluster")
 SLOTS = 16384
 REFRESH_INTERVAL_S = 15.0
 REFRESH_PAUSE_S = 0.1
+MOST_ASKED = 9
+"""Nodes that are asked for their view; of a larger cluster a random choice."""
+
+
+EXPLAINED = {
+    "TRYAGAIN": " — a slot is being moved key by key, and a script needs keys from both sides: move slots "
+    "atomically (docs/operations.md, Cluster)"
+}
+"""What the operator should know about an error that did not pass by itself."""
 
 
 def slot_of(key: bytes) -> int:
@@ -49,6 +63,8 @@ class Cluster:
         self._options = options
         self._owners: list[Address | None] = [None] * SLOTS
         self._links: dict[Address, Link] = {}
+        self._nodes: tuple[Address, ...] = ()
+        """Everybody in the last map."""
         self._why_unknown = "not asked yet"
         self._refused: StoreRefused | None = None
         self._refresh_now = asyncio.Event()
@@ -87,7 +103,7 @@ class Cluster:
             self._link(_address(message.split(" ")[2], link.name)).resubmit(call)
         elif word in TRANSIENT or word == "READONLY":
             self._refresh_now.set()
-            retry_later(call, RETRY_S, self.submit, message)
+            retry_later(call, RETRY_S, self.submit, message + EXPLAINED.get(word, ""))
         else:
             return False
         return True
@@ -112,6 +128,10 @@ class Cluster:
 
     def address_for(self, key: bytes) -> Address | None:
         return self._owners[slot_of(key)]
+
+    def connection_for(self, key: bytes) -> Connection | None:
+        owner = self._owners[slot_of(key)]
+        return self._link(owner).connection if owner is not None else None
 
     def doubt(self) -> None:
         self._refresh_now.set()
@@ -182,35 +202,95 @@ class Cluster:
         return link.withdraw(lambda call: self._owner_of(call) != address)
 
     async def _learn(self) -> list[Address | None]:
-        """Ask one node after the other, those that answer now first."""
-        up = [address for address, link in self._links.items() if link.connected]
-        down = [address for address in self._links if address not in up]
-        problem: StoreError = StoreUnavailable("no node is known")
-        for address in dict.fromkeys([*up, *self._seeds, *down]):
-            try:
-                connection = await dial(address, self.access, self._options.connect_timeout_s)
+        """The map that most can be said for, once most of the nodes have answered."""
+        asked = self._nodes_to_ask()
+        views, problem = await _first_half(
+            [asyncio.ensure_future(self._view_of(address)) for address in asked]
+        )
+        if not views:
+            raise problem or StoreUnavailable("no node is known")
+        votes = Counter(tuple(view.owners) for view in views)
+        best = max(views, key=lambda view: (view.is_whole, view.epoch, votes[tuple(view.owners)]))
+        self._nodes = best.nodes
+        return best.owners
+
+    def _nodes_to_ask(self) -> list[Address]:
+        """Seeds and everybody in the last map, replicas too: one of them may be a primary by now."""
+        known = list(dict.fromkeys([*self._seeds, *self._nodes, *self._links]))
+        return known if len(known) <= MOST_ASKED else random.sample(known, MOST_ASKED)
+
+    async def _view_of(self, address: Address) -> _View:
+        timeout_s = self._options.connect_timeout_s
+        connection = await dial(address, self.access, timeout_s)
+        try:
+            async with asyncio.timeout(timeout_s):
+                slots = await ask(connection, "CLUSTER", "SLOTS", timeout_s=timeout_s)
                 try:
-                    async with asyncio.timeout(self._options.connect_timeout_s):
-                        reply = await ask(
-                            connection, "CLUSTER", "SLOTS", timeout_s=self._options.connect_timeout_s
-                        )
-                finally:
-                    connection.abort()
-                return _owners_of(reply, address)
-            except TimeoutError:
-                problem = StoreUnavailable(f"{address} did not answer")
-            except StoreError as error:
-                problem = error
-        raise problem
+                    info = await ask(connection, "CLUSTER", "INFO", timeout_s=timeout_s)
+                except StoreRefused:  # a user without CLUSTER INFO: then the number decides
+                    info = b""
+        except TimeoutError:
+            raise StoreUnavailable(f"{address} did not answer") from None
+        finally:
+            connection.abort()
+        return _view_in(slots, info, address)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The cluster as one node sees it."""
+
+    owners: list[Address | None]
+    nodes: tuple[Address, ...]
+    epoch: int
+    is_whole: bool
+    """Whether it reaches most of the primaries, so that it may speak for the cluster."""
+
+
+async def _first_half(asking: list[asyncio.Future[_View]]) -> tuple[list[_View], StoreError | None]:
+    """The views of more than half, or of all that answer; and what kept one of the others from answering."""
+    views: list[_View] = []
+    problem: StoreError | None = None
+    pending = set(asking)
+    try:
+        while pending and 2 * len(views) <= len(asking):
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                error = one.exception()
+                if error is None:
+                    views.append(one.result())
+                elif isinstance(error, StoreError):
+                    problem = error
+                else:
+                    raise error
+    finally:
+        for one in pending:
+            one.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+    return views, problem
+
+
+def _view_in(slots: list[Any], info: bytes, asked: Address) -> _View:
+    facts = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+    nodes = {_node(node, asked): None for _, _, *row in slots for node in row}
+    return _View(
+        _owners_of(slots, asked),
+        tuple(nodes),
+        int(facts.get("cluster_current_epoch", 0)),
+        facts.get("cluster_state", "ok") == "ok",
+    )
 
 
 def _owners_of(reply: list[Any], asked: Address) -> list[Address | None]:
     owners: list[Address | None] = [None] * SLOTS
     for first, last, primary, *_ in reply:
-        host = (primary[0] or b"").decode()
-        address = Address(asked.host if host in ("", "?") else host, int(primary[1]))
-        owners[first : last + 1] = [address] * (last - first + 1)
+        owners[first : last + 1] = [_node(primary, asked)] * (last - first + 1)
     return owners
+
+
+def _node(node: list[Any], asked: Address) -> Address:
+    host = (node[0] or b"").decode()
+    return Address(asked.host if host in ("", "?") else host, int(node[1]))
 
 
 def _address(text: str, asked: str) -> Address:

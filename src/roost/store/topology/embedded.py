@@ -214,9 +214,13 @@ async def _adopt(folder: Path, program: Path, owner: IO[str]) -> EmbeddedServer 
 async def _answers(
     address: Address, pid: int, timeout_s: float, process: asyncio.subprocess.Process | None = None
 ) -> bool:
-    """Whether the server with this pid, and no other, answers on the socket within the time."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while asyncio.get_running_loop().time() < deadline and (process is None or process.returncode is None):
+    """Whether the server with this pid, and no other, answers on the socket within the time.
+
+    While it says that it loads its data its time does not run: a large one takes as long as it takes.
+    """
+    loop = asyncio.get_running_loop()
+    deadline, is_loading = loop.time() + timeout_s, False
+    while loop.time() < deadline and (process is None or process.returncode is None):
         try:
             connection = await dial(address, Access(), 1.0)
             try:
@@ -225,7 +229,11 @@ async def _answers(
             finally:
                 connection.abort()
             return f"process_id:{pid}\r\n".encode() in info
-        except (StoreError, TimeoutError):  # also while it loads its data: LOADING is a refusal
+        except (StoreError, TimeoutError) as error:
+            if isinstance(error, StoreError) and error.message.startswith("LOADING"):
+                if not is_loading:
+                    log.info("the embedded store loads its data", extra={"pid": pid})
+                deadline, is_loading = loop.time() + timeout_s, True
             await asyncio.sleep(0.01)
     return False
 

@@ -40,7 +40,7 @@ class Sentinel:
     ) -> None:
         loops = loops or Loops()
         self.access = access
-        self._sentinel_access = sentinel_access
+        self.sentinel_access = sentinel_access
         self._master = master
         self._options = options
         self._open: dict[Address, Connection | None] = dict.fromkeys(sentinels)
@@ -67,7 +67,11 @@ class Sentinel:
         return [self._link]
 
     def address_for(self, key: bytes) -> Address | None:
-        return self._primary
+        connection = self._link.connection
+        return connection.address if connection is not None else self._primary
+
+    def connection_for(self, key: bytes) -> Connection | None:
+        return self._link.connection
 
     def doubt(self) -> None:
         self._look_now.set()
@@ -108,9 +112,13 @@ class Sentinel:
             pass
         self._look_now.clear()
         found = await self.find_primary()
-        if self._link.connected and self._primary is not None and found != self._primary:
-            log.warning("primary changed", extra={"primary": str(found), "was": str(self._primary)})
-            self._link.drop(f"the primary is now {found}")
+        for (
+            line
+        ) in self._link.lines():  # each by itself: one may have found the new primary before the others
+            if line.connection is not None and line.connection.address != found:
+                was = str(line.connection.address)
+                log.warning("primary changed", extra={"primary": str(found), "was": was})
+                line.drop(f"the primary is now {found}")
 
     async def find_primary(self) -> Address:
         """The primary by the newest configuration that any sentinel knows."""
@@ -125,7 +133,7 @@ class Sentinel:
         async with self._dialling[sentinel]:  # two who ask at once must not dial the same sentinel twice
             connection = self._open[sentinel]
             if connection is None or connection.lost.done():
-                connection = await dial(sentinel, self._sentinel_access, ASK_TIMEOUT_S)
+                connection = await dial(sentinel, self.sentinel_access, ASK_TIMEOUT_S)
                 self._open[sentinel] = connection
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):

@@ -30,6 +30,9 @@ class Standalone:
     def address_for(self, key: bytes) -> Address | None:
         return self._address
 
+    def connection_for(self, key: bytes) -> Connection | None:
+        return self._link.connection
+
     def doubt(self) -> None:
         pass  # there is only one node that it could be
 

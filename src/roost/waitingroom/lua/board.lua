@@ -3,11 +3,11 @@
 -- each of at most 65 marks stands, so that a place can be told without asking for it.
 --
 -- KEYS @waitingroom
---   world servers offers grace waiting away
+--   world servers pending offers grace waiting away
 -- ARGV
 --   lines...  string  the line of every class; bound: as many as there are classes
 -- REPLY
---   BOARD numbers:[string] servers:[string] offers:int held:int lines:[string]   names and values; ids and rows; tickets out; places held; per line its length, how many are away, and the places of its marks, evenly spread from first to last
+--   BOARD numbers:[string] servers:[string] pending:[string] offers:int held:int lines:[string]   names and values; ids and rows; the same of servers that are not known; tickets out; places held; per line its length, how many are away, and the places of its marks, evenly spread from first to last
 -- FLAGS idempotent
 
 -- @include int
@@ -24,4 +24,5 @@ for _, suffix in ipairs(args.lines) do
   lines[#lines + 1] = tostring(redis.call('ZCARD', keys.away .. suffix))
   lines[#lines + 1] = table.concat(marks, ',')
 end
-return { 'BOARD', redis.call('HGETALL', keys.world), redis.call('HGETALL', keys.servers), redis.call('ZCARD', keys.offers), redis.call('ZCARD', keys.grace), lines }
+return { 'BOARD', redis.call('HGETALL', keys.world), redis.call('HGETALL', keys.servers), redis.call('HGETALL', keys.pending),
+  redis.call('ZCARD', keys.offers), redis.call('ZCARD', keys.grace), lines }

@@ -18,14 +18,14 @@
 --   USED                                                            the ticket was consumed before
 --   EXPIRED                                                         the ticket has ended
 --   UNKNOWN                                                         no such ticket
---   SERVER_FULL                                                     this server takes nobody more
---   SERVER_UNKNOWN                                                  this life of the server has not reported yet
+--   SERVER_FULL                                                     this server takes nobody more, or no new users
+--   SERVER_UNKNOWN                                                  this life of the server is not known, or has not reported yet
 -- FLAGS idempotent
 
 -- @include server_row
 -- @include server_keep
 -- @include row_with
--- @include most_inside
+-- @include row_room
 
 local user, tid, id, life, conn = args.user, args.tid, args.server, args.life, args.conn
 
@@ -52,7 +52,7 @@ if not row or row.life ~= life then
   redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_UNKNOWN' }
 end
-if most_inside(row) >= row.capacity then
+if row_room(row) < 1 then
   redis.call('HSET', keys.people .. user, 'spared', 1)
   return { 'SERVER_FULL' }
 end
@@ -62,7 +62,7 @@ redis.call('ZREM', keys.offers, user)
 redis.call('DEL', keys.granted .. tid)
 redis.call('SADD', keys.inside .. id .. ':' .. life, user)
 redis.call('HSET', keys.people .. user, 'state', 'inside', 'server', id, 'life', life, 'conn', conn, 'number', number)
-redis.call('HDEL', keys.people .. user, 'exp', 'due', 'missed', 'spared')
+redis.call('HDEL', keys.people .. user, 'exp', 'due', 'missed', 'spared', 'stuck')
 redis.call('HINCRBY', keys.world, 'consumed', 1)
 redis.call('HINCRBY', keys.world, 'ticket_left_ms', left_ms)
 return { 'ADMITTED', number, nickname, region, left_ms }

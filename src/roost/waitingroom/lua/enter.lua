@@ -2,9 +2,9 @@
 -- Give a person a place in the line of a world, or tell them what they have already.
 --
 -- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
--- once. One who dropped out of a game gets a ticket at once for the place that is held for them; one whom a crash threw
--- out stands where they stood; of one who is inside, the server is asked whether that is still so. A receipt
--- restores a place that the store has lost, see `place_number`.
+-- once, unless no leader was seen for ten seconds. One who dropped out of a game gets a ticket at once for the place that
+-- is held for them; one whom a crash threw out stands where they stood; of one who is inside, the server is asked
+-- whether that is still so. A receipt restores a place that the store has lost, see `place_restored`.
 --
 -- KEYS @waitingroom
 --   world servers offers grace feed bell waiting away people granted parties asking
@@ -18,8 +18,9 @@
 --   most_waiting  int     the longest that the line may be
 --   receipt_seq   string  the place that a receipt proves; empty: none was shown
 --   receipt_born  string  birth of the world that gave the receipt
---   receipt_age   int     how long ago the receipt was given, ms
+--   receipt_age   int     how long ago the store last confirmed that place, ms
 --   rebuild_ms    int     how long a young world honours receipts of the one before it, and waits for more
+--   receipt_ms    int     how long before the birth of a young world the one before it must have confirmed the place
 --   forfeit       int     no-shows that cost the place; 0: none does
 --   party         string  id of the party they come with; empty: alone
 --   size          int     how many the party has; bound: 8
@@ -31,6 +32,7 @@
 --   WAITING seq:int rank:int away_ahead:int was_away:int poll_ms:int fast:int slow:int line:string opens_ms:int   in the line
 --   OFFERED seq:int tid:string left_ms:int                                               holds a ticket
 --   INSIDE server:string                                                                 is in the game
+--   HELD left_ms:int                                                                     dropped out, the place is held; nobody can give the ticket now
 --   LIMITED retry_ms:int                                                                 asks too often
 --   CLOSED mode:string                                                                   takes nobody new
 --   FULL waiting:int                                                                     the line is as long as it may be
@@ -56,8 +58,14 @@ if found[1] == 'INSIDE' then
   -- @include person_asks
   return { 'INSIDE', person_asks(keys, user) }
 end
-if kept.state == 'grace' and redis.call('ZREM', keys.grace, user) == 1 then
+local held_until = kept.state == 'grace' and redis.call('ZSCORE', keys.grace, user)
+if held_until then
+  -- @include world_led
+  if not world_led(keys, ctx) then
+    return { 'HELD', math.max(0, held_until - ctx.clock) }
+  end
   -- @include person_offer
+  redis.call('ZREM', keys.grace, user)
   found = person_offer(keys, ctx, user, args.tid)
 elseif found[1] == 'NO_PLACE' then
   -- @include lines_length
@@ -73,12 +81,11 @@ elseif found[1] == 'NO_PLACE' then
   if not crashed then
     -- @include place_take
     local receipt = not kept.state and args.receipt_seq ~= '' and { seq = tonumber(args.receipt_seq),
-      born = args.receipt_born, age_ms = args.receipt_age, rebuild_ms = args.rebuild_ms }
-    given.seq, given.line = place_take(keys, ctx, user, args.line, receipt, args.size > 1 and args.party)
-    given.size = args.size
+      born = args.receipt_born, age_ms = args.receipt_age, rebuild_ms = args.rebuild_ms, most_ms = args.receipt_ms }
+    given.seq, given.line, given.size = place_take(keys, ctx, user, args.line, receipt, args.party, args.size)
   end
   -- @include person_enters
-  local at_once = args.size <= 1 and ctx.mode ~= 'queue-all' and (length == 0 or ctx.mode == 'off') and args.tid
+  local at_once = given.size <= 1 and ctx.mode ~= 'queue-all' and (length == 0 or ctx.mode == 'off') and args.tid
   found = person_enters(keys, ctx, user, given, at_once, tat)
 end
 if found[1] == 'OFFERED' then

@@ -1,10 +1,12 @@
 #!lua
--- Give up a place, a ticket or a place that is held. Who is in the game leaves through the game server.
+-- Give up a place, a ticket or a place that is held. Who is in the game leaves through the game server. A call that comes
+-- late names the place that it leaves, and does not touch a newer one.
 --
 -- KEYS @waitingroom
 --   world servers offers grace feed bell waiting away people granted
 -- ARGV
 --   user   string  user id
+--   seq    string  the place that they leave; empty: whichever they have
 --   cause  string  left, or kicked by an operator
 --   now    int     test override of the server's clock in µs; empty outside tests
 -- REPLY
@@ -24,7 +26,7 @@ local now = now_us(args.now)
 
 local person = redis.call('HMGET', keys.people .. user, 'state', 'line', 'tid', 'cause', 'seq', 'size')
 local state, line = person[1], person[2] or ''
-if not state or state == 'left' then
+if not state or state == 'left' or args.seq ~= '' and args.seq ~= person[5] then
   return { 'NO_PLACE', person[4] or '' }
 end
 local server = person_server(keys, user)

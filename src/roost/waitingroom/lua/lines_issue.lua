@@ -1,9 +1,9 @@
 -- Issue tickets to the heads of the lines, in turn, while there is room: at most `wanted`, or for a party that is begun
--- `free`. Returns how many.
+-- `free`. Returns how many, and user and ticket id of each in turn.
 -- @include line_turn
 -- @include person_offer
 local function lines_issue(keys, ctx, lines, wanted, free, tids)
-  local issued = 0
+  local issued, tickets = 0, {}
   for _ = 1, wanted do
     local turn = issued < wanted and line_turn(lines, free - issued)
     if not turn then
@@ -14,8 +14,10 @@ local function lines_issue(keys, ctx, lines, wanted, free, tids)
       turn.issued = turn.issued + 1
       redis.call('ZREM', keys.waiting .. turn.suffix, user)
       person_offer(keys, ctx, user, tids[issued])
+      tickets[#tickets + 1] = user
+      tickets[#tickets + 1] = tids[issued]
     end
     turn.at = turn.at + 1
   end
-  return issued
+  return issued, tickets
 end

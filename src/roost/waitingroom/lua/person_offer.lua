@@ -5,7 +5,8 @@
 local function person_offer(keys, ctx, user, tid)
   local person, ends = keys.people .. user, int(ctx.clock + ctx.ticket_ms)
   local kept = redis.call('HMGET', person, 'nick', 'seq', 'at', 'eta')
-  redis.call('HSET', person, 'state', 'offered', 'tid', tid, 'exp', ends)
+  redis.call('HSET', person, 'state', 'offered', 'tid', tid, 'exp', ends,
+    'stuck', redis.call('HGET', keys.world, 'stuck') or '0')
   redis.call('ZADD', keys.offers, ends, user)
   redis.call('SET', keys.granted .. tid, cjson.encode({ userId = user, nickname = kept[1] or user }),
     'EX', math.ceil(ctx.ticket_ms / 1000))

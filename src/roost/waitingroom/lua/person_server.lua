@@ -3,7 +3,7 @@
 local function person_server(keys, user)
   local kept = redis.call('HMGET', keys.people .. user, 'state', 'server', 'life')
   local row = kept[1] == 'inside' and server_row(keys, kept[2])
-  if row and row.life == kept[3] and row.url ~= '-' then -- a dash: the row that `drop` leaves
+  if row and row.life == kept[3] then
     return kept[2]
   end
   return nil

@@ -6,10 +6,11 @@
 -- store lost writes: then nobody is admitted until every server has reported again. The answer names people who are
 -- inside by what the store knows and ask to come in: the server releases those whom it does not have.
 --
--- Everybody whom a former life had let in is out, also if nobody saw its end: every report lets out some of them.
+-- Which lives of servers there are the leader writes, see `sync`: a report of any other waits apart and changes nothing.
+-- Everybody whom a former life had let in is out: every report lets out some of them.
 --
 -- KEYS @waitingroom
---   world servers people inside ended asking
+--   world servers known pending people inside ended asking
 -- ARGV
 --   server    string  server id
 --   life      string  its life in discovery
@@ -21,41 +22,51 @@
 --   now       int     test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   REPORTED consumed:int asking:[string]   taken; ordinal of the last consume that the store knows; user and connection in turn, at most 100 people
+--   PENDING                                 the leader has not written this life yet: it counts as soon as it does
 --   STALE                                   a later report of this life was taken
---   FENCED life:int                         a later life of this server has reported, or this one or a later one has ended
+--   FENCED life:int                         this life has ended
 -- FLAGS idempotent
 
 -- @include now_us
 -- @include world_open
 -- @include server_row
+-- @include server_known
 -- @include server_keep
 -- @include most_inside
--- @include life_fence
+-- @include life_ended
 -- @include lives_end
--- @include ledger_doubt
 -- @include server_asked
 
-local id, life = args.server, args.life
+local id, life, now = args.server, args.life, now_us(args.now)
 
-world_open(keys, now_us(args.now))
-local was = server_row(keys, id)
-local fence = life_fence(keys, id, life, was)
-if fence then
-  return { 'FENCED', fence }
+world_open(keys, now)
+if life_ended(keys, id, life) then
+  return { 'FENCED', life }
 end
-lives_end(keys, id, life, was)
-local row = was and was.life == life and was
-if row and tonumber(args.number) <= tonumber(row.number) then
+local known, open = server_known(keys, id)
+local given = { life = life, capacity = args.capacity, reported = args.reported, counted = args.counted,
+  consumed = args.counted, number = args.number, doubt = 0, open = open or 0, url = args.url }
+if known ~= life then
+  -- @include report_pending
+  if report_pending(keys, id, given) then
+    return { 'PENDING' }
+  end
   return { 'STALE' }
 end
-local consumed = row and row.consumed or args.counted
-if args.counted > consumed then
-  consumed = args.counted
-  ledger_doubt(keys, id)
+lives_end(keys, now, id)
+local row = server_row(keys, id)
+if row then
+  if tonumber(args.number) <= tonumber(row.number) then
+    return { 'STALE' }
+  end
+  given.consumed = math.max(row.consumed, args.counted)
+  if args.counted > row.consumed then
+    -- @include ledger_doubt
+    ledger_doubt(keys, id)
+  end
+  if args.reported > most_inside(row) then
+    redis.call('HINCRBY', keys.world, 'drift', args.reported - most_inside(row))
+  end
 end
-if row and args.reported > most_inside(row) then
-  redis.call('HINCRBY', keys.world, 'drift', args.reported - most_inside(row))
-end
-server_keep(keys, id, was, { life = life, capacity = args.capacity, reported = args.reported, counted = args.counted,
-  consumed = consumed, number = args.number, doubt = 0, url = args.url })
-return { 'REPORTED', consumed, server_asked(keys, id, life) }
+server_keep(keys, id, row, given)
+return { 'REPORTED', given.consumed, server_asked(keys, id, life) }

@@ -7,12 +7,13 @@
 -- consumed  ordinal of the last consume
 -- number    of the last report, text
 -- doubt     1: the store lost writes since, so nobody is admitted until it reports again
--- url       where players connect; a dash: the server was dropped and people on it remain to be seen to
+-- open      1: it takes new users, as the leader heard of discovery
+-- url       where players connect
 --
--- Life and number stay texts: they are handed on as they came, and only compared as numbers.
+-- Life and number stay texts: they are handed on as they came. Lives are compared for equality only.
 local function row_unpack(packed)
-  local life, capacity, reported, counted, consumed, number, doubt, url =
-    string.match(packed, '^(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d)\t([^\t]*)$')
+  local life, capacity, reported, counted, consumed, number, doubt, open, url =
+    string.match(packed, '^(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d)\t(%d)\t([^\t]*)$')
   return { life = life, capacity = tonumber(capacity), reported = tonumber(reported), counted = tonumber(counted),
-    consumed = tonumber(consumed), number = number, doubt = tonumber(doubt), url = url }
+    consumed = tonumber(consumed), number = number, doubt = tonumber(doubt), open = tonumber(open), url = url }
 end

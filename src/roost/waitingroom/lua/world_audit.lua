@@ -2,17 +2,18 @@
 -- in the world's `overadmit`.
 -- @include row_unpack
 -- @include most_inside
+-- @include row_room
 local function world_audit(keys, issued)
   if issued == 0 then
     return
   end
-  local capacity, inside = 0, 0
+  local room, inside = 0, 0
   for _, packed in ipairs(redis.call('HVALS', keys.servers)) do
     local row = row_unpack(packed)
-    capacity, inside = capacity + row.capacity, inside + most_inside(row)
+    room, inside = room + row_room(row), inside + most_inside(row)
   end
-  capacity = math.min(capacity, tonumber(redis.call('HGET', keys.world, 'limit') or capacity))
-  local over = inside + redis.call('ZCARD', keys.offers) + redis.call('ZCARD', keys.grace) - capacity
+  room = math.min(room, tonumber(redis.call('HGET', keys.world, 'limit') or room + inside) - inside)
+  local over = redis.call('ZCARD', keys.offers) + redis.call('ZCARD', keys.grace) - room
   if over > 0 then
     redis.call('HINCRBY', keys.world, 'overadmit', math.min(issued, over))
   end

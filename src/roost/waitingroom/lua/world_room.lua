@@ -1,10 +1,12 @@
--- How many more tickets may be issued now: free places, and what the rate allows. 0 while the world holds or is
--- not open yet.
+-- How many more tickets may be issued now: free places, and what the rate allows. 0 while the world holds, is not open
+-- yet, or has no leader.
 --
--- free = capacity - most people inside - tickets out - places held. The sums are exact upper bounds at this
--- instant, and the caller spends in the same script. Returns also the free places and the capacity, whatever the
--- rate says: a party may overdraw the rate, never the places.
+-- free = what every open server may let in (`row_room`; `cap` is that and the people inside) - tickets out - places held,
+-- and no more than the operator's limit less everybody inside. The sums are exact at this instant, and the caller spends
+-- in the same script. Returns also the free places and the capacity, whatever the rate says: a party may overdraw the rate,
+-- never the places.
 -- @include int
+-- @include world_led
 local function world_room(keys, ctx)
   local kept = redis.call('HMGET', keys.world, 'cap', 'limit', 'inside', 'doubt', 'rebuild_until', 'rate', 'tokens', 'tokens_at')
   local capacity, limit, inside = tonumber(kept[1] or '0'), tonumber(kept[2]), tonumber(kept[3] or '0')
@@ -12,7 +14,8 @@ local function world_room(keys, ctx)
     capacity = limit
   end
   local free = capacity - inside - redis.call('ZCARD', keys.offers) - redis.call('ZCARD', keys.grace)
-  if ctx.mode == 'hold' or tonumber(kept[4] or '0') > 0 or ctx.clock < tonumber(kept[5] or '0') or ctx.now < ctx.opens_at then
+  if ctx.mode == 'hold' or tonumber(kept[4] or '0') > 0 or ctx.clock < tonumber(kept[5] or '0') or ctx.now < ctx.opens_at
+    or not world_led(keys, ctx) then
     return 0, 0, capacity
   end
   local rate = tonumber(kept[6] or '0')

@@ -1,0 +1,70 @@
+"""Who is on a game server, and who left it, until the waiting room knows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from roost.api.queue import How
+from roost.core.errors import Forbidden, NotAuthenticated, RoostError, StoreError
+
+log = logging.getLogger("roost.sdk.door")
+
+TOLD_AT_ONCE = 32
+"""Leaves that are on their way to the waiting room at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Somebody who was let in."""
+
+    user_id: str
+    nickname: str
+    region: str
+    connection: str
+    life: str
+
+
+class Leaves:
+    """Who left, until the waiting room knows it."""
+
+    def __init__(self, release: Callable[[Guest, How], Awaitable[None]]) -> None:
+        self._release = release
+        self._untold: dict[str, tuple[Guest, How]] = {}
+        """By connection."""
+        self._telling = asyncio.Lock()
+
+    def __contains__(self, connection: str) -> bool:
+        return connection in self._untold
+
+    def add(self, guest: Guest, how: How) -> None:
+        self._untold[guest.connection] = (guest, how)
+
+    @property
+    def dropped(self) -> int:
+        """Whose place inside is to be held, which the waiting room does not know yet."""
+        return sum(how == "dropped" for _, how in self._untold.values())
+
+    @property
+    def telling(self) -> bool:
+        return self._telling.locked()
+
+    async def tell(self) -> None:
+        """Tell of all; what cannot be told now stays."""
+        async with self._telling:
+            while part := list(self._untold.values())[:TOLD_AT_ONCE]:
+                if not all(await asyncio.gather(*(self._tell(guest, how) for guest, how in part))):
+                    return
+
+    async def _tell(self, guest: Guest, how: How) -> bool:
+        try:
+            await self._release(guest, how)
+        except (StoreError, NotAuthenticated, Forbidden) as error:
+            log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
+            return False
+        except RoostError as error:
+            log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
+        self._untold.pop(guest.connection, None)
+        return True

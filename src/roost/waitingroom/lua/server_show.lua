@@ -1,0 +1,27 @@
+-- The leader shows this life of a server, and whether it takes new users. A life before it ends; a report that waited for
+-- it counts from now on.
+-- @include server_row
+-- @include server_known
+-- @include server_keep
+-- @include server_end
+-- @include server_pending
+-- @include row_with
+local function server_show(keys, now, id, life, open, count)
+  local known = server_known(keys, id)
+  if known and known ~= life then
+    server_end(keys, now, id, known, count)
+  end
+  redis.call('HSET', keys.known, id, life .. '\t' .. open)
+  local was = server_row(keys, id)
+  if was then
+    if was.open ~= open then
+      server_keep(keys, id, was, row_with(was, { open = open }))
+    end
+    return
+  end
+  local waits = server_pending(keys, id)
+  if waits and waits.life == life then
+    server_keep(keys, id, nil, row_with(waits, { open = open }))
+    redis.call('HDEL', keys.pending, id)
+  end
+end

@@ -1,0 +1,109 @@
+"""`/lb/v1` with thousands of servers: no request keeps the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.api.discovery import RegisterInput
+from roost.api.limits import STRATEGIES
+from roost.settings import Settings
+from roost.testing import Gateway, RunningServer, open_gateway
+
+TOKEN = "a-token-for-the-tests"
+SERVERS = 5000
+MOST_S = 0.05
+
+
+@pytest.fixture
+async def gateway(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with open_gateway(server.url, Settings(data=tmp_path, api_token=TOKEN)) as gateway:
+        register = gateway.platform.discovery.register
+        for first in range(0, SERVERS, 500):
+            batch = range(first, first + 500)
+            await asyncio.gather(
+                *(
+                    register(RegisterInput("game", "main", server_id=f"s{n:04}", zone=f"z{n % 3}"))
+                    for n in batch
+                )
+            )
+        try:
+            yield gateway
+        finally:
+            await gateway.platform.balancers.close()
+
+
+class Held:
+    """The longest that the loop worked without letting others have a turn, in processor time of its thread:
+    what other processes take from us does not count."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    async def watch(self) -> None:
+        before = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            self.longest_s = max(self.longest_s, now - before)
+            before = now
+
+
+@asynccontextmanager
+async def held() -> AsyncIterator[Held]:
+    watching = Held()
+    task = asyncio.create_task(watching.watch())
+    await asyncio.sleep(0)
+    try:
+        yield watching
+    finally:
+        task.cancel()
+
+
+async def ask(gateway: Gateway, method: str, path: str, body: Any = None) -> Any:
+    answer = await gateway.ask(method, path, body, token=TOKEN)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_no_request_holds_the_loop(gateway: Gateway, strategy: str) -> None:
+    where = f"type=game&group=main&strategy={strategy}"
+    await ask(gateway, "GET", f"/lb/v1/select?{where}&key=first")  # from here on it follows discovery
+    keys = [f"user-{n}" for n in range(200)]
+    async with held() as loop:
+        one = await ask(gateway, "GET", f"/lb/v1/select?{where}&key=a&n=10")
+        assert len(set(one["candidates"])) == 10
+        assert one["candidates"][0] == one["serverId"]
+        many = {"type": "game", "group": "main", "strategy": strategy, "keys": keys}
+        assert len((await ask(gateway, "POST", "/lb/v1/select", many))["selections"]) == len(keys)
+    assert loop.longest_s < MOST_S
+
+
+async def test_zones_and_a_slow_start_do_not_hold_it_either(gateway: Gateway) -> None:
+    given = {"type": "game", "group": "main", "zone": "z1", "slowStartSeconds": 600, "strategy": "rendezvous"}
+    await ask(gateway, "POST", "/lb/v1/select", {**given, "keys": ["first"]})
+    async with held() as loop:
+        found = await ask(gateway, "POST", "/lb/v1/select", {**given, "keys": [f"u{n}" for n in range(100)]})
+    assert {one["zone"] for one in found["selections"]} == {"z1"}
+    assert loop.longest_s < MOST_S
+
+
+async def test_ring_preview_and_the_first_weight_do_not_hold_it(gateway: Gateway) -> None:
+    await ask(gateway, "GET", "/lb/v1/select?type=game&group=main&key=first")
+    async with held() as loop:
+        balancer = await gateway.platform.balancers.of("game", "main", "consistent_hash")
+        heavy = RegisterInput("game", "main", server_id="heavy", weight=200)
+        await gateway.platform.discovery.register(heavy)
+        while "heavy" not in {server.server_id for server in balancer.all_servers}:
+            await asyncio.sleep(0.01)
+        change = {"add": [{"serverId": f"new-{n}"} for n in range(50)], "remove": ["s0001", "s0002"]}
+        preview = await ask(gateway, "POST", "/lb/v1/preview", {"type": "game", "group": "main", **change})
+        assert 0.005 < preview["moved"] < 0.03
+    assert loop.longest_s < MOST_S

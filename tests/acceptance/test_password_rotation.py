@@ -1,0 +1,91 @@
+"""The store's password is changed while a gateway serves: nobody loses a call."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from roost.testing import free_port, run_valkey, wait_until
+
+from .conftest import Home, http
+
+TOKEN = "a-token-for-the-tests"
+
+
+class Caller:
+    """Asks the gateway again and again, and keeps what went wrong."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._stopping = threading.Event()
+        self.answered = 0
+        self.failed: list[bytes] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            answer = http(f"{self._url}/sd/v1/instances?verify=false", token=TOKEN)
+            self.answered += 1
+            if answer.status != 200:
+                self.failed.append(answer.body)
+
+    def progress(self) -> None:
+        goal = self.answered + 20
+        wait_until(lambda: self.answered >= goal, "answers")
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def test_sighup_takes_up_a_new_password_of_the_store_and_no_call_is_lost(home: Home, tmp_path: Path) -> None:
+    with run_valkey(password="old") as valkey:
+        secret = tmp_path / "store-url"
+        secret.write_text(valkey.url)
+        gateway = home.start(
+            *("gateway", "--port", str(free_port()), "--profile", "lan"),
+            ROOST_STORE_FILE=str(secret),
+            ROOST_API_TOKEN=TOKEN,
+        )
+        caller = Caller(gateway.url)
+        try:
+            caller.progress()
+            valkey.command_reply("ACL", "SETUSER", "default", ">new")
+            secret.write_text(valkey.url.replace("old", "new"))
+            gateway.process.send_signal(signal.SIGHUP)
+            wait_until(
+                lambda: "store password renewed" in gateway.text, "the new password", lambda: gateway.text
+            )
+            caller.progress()
+            valkey.command_reply("ACL", "SETUSER", "default", "<old")
+            valkey.password = "new"
+            caller.progress()
+            valkey.command_reply("CLIENT", "KILL", "TYPE", "normal")
+            caller.progress()
+        finally:
+            caller.stop()
+        assert caller.failed == []
+        assert "new@" not in gateway.text
+
+
+def test_a_url_of_another_store_or_a_wrong_password_changes_nothing(home: Home, tmp_path: Path) -> None:
+    with run_valkey(password="old") as valkey:
+        secret = tmp_path / "store-url"
+        secret.write_text(valkey.url)
+        gateway = home.start(
+            *("gateway", "--port", str(free_port()), "--profile", "lan"),
+            ROOST_STORE_FILE=str(secret),
+            ROOST_API_TOKEN=TOKEN,
+        )
+        for wrong in ("redis://:old@127.0.0.1:1", valkey.url.replace("old", "wrong"), "nonsense"):
+            said = gateway.text.count("store password not renewed")
+            secret.write_text(wrong)
+            gateway.process.send_signal(signal.SIGHUP)
+            wait_until(
+                lambda said=said: gateway.text.count("store password not renewed") > said,  # type: ignore[misc]
+                "the refusal",
+                lambda: gateway.text,
+            )
+            assert http(f"{gateway.url}/sd/v1/instances", token=TOKEN).status == 200
