@@ -35,7 +35,7 @@ from roost.store.topology.sentinel import Sentinel
 from roost.store.topology.standalone import Standalone
 from roost.store.url import Address, Credentials, StoreUrl
 
-FORMAT = 2
+FORMAT = 3
 """Number of the data format that this code reads and writes."""
 
 
