@@ -86,7 +86,7 @@ class Admitter:
                 return False
             if isinstance(ticked, NewsLost):
                 self._fleet.forget_written()
-                continue
+                break  # all of it is written at once, and the next tick comes in its time
             left -= ticked.issued
             if not ticked.more or left <= 0:
                 break

@@ -103,7 +103,6 @@ class Fleet:
                 self._ending[change.server_id, change.life] = None
             elif change.instance is not None:
                 self._servers[change.server_id] = _server(change.instance)
-                self._absent.pop((change.server_id, change.life), None)
         self.changed.set()
 
     @property
@@ -119,6 +118,7 @@ class Fleet:
     def forget_written(self) -> None:
         """The ledger lost what was written: all of it is written anew."""
         self._written = None
+        self.changed.set()
 
     async def write(self, tenure: Tenure) -> bool:
         """Bring the ledger up to date; False: this tenure is over.
@@ -129,7 +129,8 @@ class Fleet:
         self._end_absent()
         if self._servers is None:
             return True
-        servers, full = dict(self._servers), self._written is None
+        heard = self._servers  # a snapshot that comes meanwhile is another one
+        servers, full = dict(heard), self._written is None
         ending, opened = list(self._ending), self._changed_since(self._written or {})
         if not (full or ending or opened):
             return True
@@ -145,7 +146,7 @@ class Fleet:
         )
         match answer:
             case Synced(remaining, absent):
-                self._written = servers
+                self._written = servers if self._servers is heard else None
                 self.news = f"{tenure.epoch}:{number}"
                 self._note(ending if remaining == 0 else [], absent if full else None)
             case Stale():
@@ -173,12 +174,18 @@ class Fleet:
         """Lives that discovery has not shown for too long are over, though nobody said so."""
         now = self._clock()
         for life, since in list(self._absent.items()):
-            if now - since > ABSENT_S:
+            if self._shows(life):
+                del self._absent[life]
+            elif now - since > ABSENT_S:
                 log.warning(
                     "a server's end was missed", extra={"world": self._room.world, "serverId": life[0]}
                 )
                 del self._absent[life]
                 self._ending[life] = None
+
+    def _shows(self, life: Life) -> bool:
+        shown = (self._servers or {}).get(life[0])
+        return shown is not None and shown.life == life[1]
 
 
 def _server(instance: Instance) -> Server:

@@ -13,7 +13,7 @@ from roost.core.lease import Tenure
 from roost.waitingroom.admitter import MAX_TICKS_IN_A_ROW, Admitter
 from roost.waitingroom.fleet import Fleet
 from roost.waitingroom.rules import Policy
-from roost.waitingroom.scripts import Deposed, Ticked
+from roost.waitingroom.scripts import Deposed, NewsLost, Ticked
 from roost.waitingroom.service import WaitingRoom
 
 TENURE = Tenure("m", epoch=3, asked_at=0.0, ttl_ms=10_000)
@@ -52,14 +52,14 @@ class WrittenFleet:
 class Room:
     """Answers in turn; then another leader has ticked."""
 
-    def __init__(self, *answers: Ticked | Exception) -> None:
+    def __init__(self, *answers: Ticked | NewsLost | Exception) -> None:
         self.world = "main"
         self.policy = Policy(tick_ms=1, batch=100)
         self.asked: list[dict[str, Any]] = []
         self._answers = list(answers)
         self.scripts = SimpleNamespace(admit=self._admit)
 
-    async def _admit(self, **given: Any) -> Ticked | Deposed:
+    async def _admit(self, **given: Any) -> Ticked | NewsLost | Deposed:
         self.asked.append(given)
         answer = self._answers.pop(0) if self._answers else Deposed()
         if isinstance(answer, Exception):
@@ -71,9 +71,9 @@ class Room:
         return [len(given["tids"]) for given in self.asked]
 
 
-async def lead(room: Room) -> Admitter:
+async def lead(room: Room, fleet: WrittenFleet | None = None) -> Admitter:
     """Until it ends by itself."""
-    admitter = Admitter(cast(WaitingRoom, room), cast(Fleet, WrittenFleet()))
+    admitter = Admitter(cast(WaitingRoom, room), cast(Fleet, fleet or WrittenFleet()))
     async with asyncio.timeout(10):
         await admitter.run(TENURE)
     return admitter
@@ -118,3 +118,18 @@ async def test_no_ticket_id_is_used_twice() -> None:
     await lead(room)
     tids = [tid for given in room.asked for tid in given["tids"]]
     assert len(set(tids)) == len(tids)
+
+
+async def test_a_ledger_that_lost_the_news_gets_all_of_it_before_the_next_tick() -> None:
+    room, fleet = Room(NewsLost(), ticked()), WrittenFleet()
+    await lead(room, fleet)
+    assert (fleet.forgotten, len(room.asked)) == (1, 3)
+
+
+async def test_a_ledger_that_loses_the_news_again_and_again_is_written_once_in_a_tick() -> None:
+    room = Room(*[NewsLost()] * 50)
+    room.policy = Policy(tick_ms=60_000, batch=100)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await lead(room)
+    assert len(room.asked) == 1

@@ -52,6 +52,8 @@ class Heard:
         self.written: list[tuple[bool, list[tuple[str, ...]]]] = []
         self.numbers: list[int] = []
         self.answers = list(answers)
+        self.meanwhile: Change | None = None
+        """Heard while the next write is under way."""
         room = SimpleNamespace(world="main", scripts=SimpleNamespace(sync=self._sync))
         self.fleet = Fleet(cast(WaitingRoom, room), cast(Watcher, None), "game", clock=lambda: self.now)
         self.fleet.begin()
@@ -59,6 +61,9 @@ class Heard:
     async def _sync(self, *, full: int, number: int, rows: list[str], **_: Any) -> Synced | Stale | Deposed:
         self.written.append((bool(full), list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))))
         self.numbers.append(number)
+        if self.meanwhile is not None:
+            self.fleet.hear(self.meanwhile)
+            self.meanwhile = None
         answer = self.answers.pop(0) if self.answers else Synced(0, [])
         if isinstance(answer, Exception):
             raise answer
@@ -193,3 +198,20 @@ async def test_a_server_without_an_id_of_its_own_goes_by_its_instance() -> None:
     nameless.instance_id = "01J"
     await heard.write(snapshot(nameless))
     assert heard.written == [(True, [("01J", "7", "1")])]
+
+
+async def test_a_snapshot_that_comes_while_a_write_is_under_way_is_written_in_full() -> None:
+    heard = Heard()
+    await heard.write(snapshot(instance("501"), instance("502")))
+    heard.meanwhile = snapshot(instance("501"))  # after a gap: the end of 502 was missed
+    await heard.write(changed(instance("501", willing=False)))
+    await heard.write()
+    assert heard.written[-1] == (True, [("501", "7", "1")])
+
+
+async def test_a_snapshot_that_shows_a_life_again_saves_it() -> None:
+    heard = Heard(Synced(0, ["501", "7"]))
+    await heard.write(snapshot())
+    heard.now = ABSENT_S + 0.1
+    await heard.write(snapshot(instance("501")))
+    assert heard.written[-1] == (True, [("501", "7", "1")])
