@@ -503,6 +503,53 @@ async def test_g12_a_draw_and_a_wipe_keep_the_drawn_order(world: World) -> None:
     assert await world.line_of() == [*sorted(users, key=drawn.__getitem__), "new"]
 
 
+async def test_g12_the_order_outlasts_several_wipes_whoever_was_heard_between_them(world: World) -> None:
+    first_born = await world.number("born")
+    places = {user: await world.waits(user) for user in ("ann", "bob")}
+    await world.wiped()
+    world.now += SECOND
+    await world.tick(0)
+    second_born = await world.number("born")
+    restored = await world.waits("bob", receipt=(places["bob"].seq, first_born))
+    cids = await world.waits("cid")
+    await world.wiped()
+    world.now += SECOND
+    await world.tick(0)
+
+    await world.waits("bob", receipt=(restored.seq, second_born))
+    await world.waits("cid", receipt=(cids.seq, second_born))
+    await world.waits("ann", receipt=(places["ann"].seq, first_born))
+
+    assert await world.line_of() == ["ann", "bob", "cid"]
+
+
+async def test_g12_a_silence_of_gateways_does_not_shorten_the_wait_for_receipts(world: World) -> None:
+    born = await world.number("born")
+    place = await world.waits("ann")
+    await world.wiped()
+    world.now += SECOND
+    await world.report(cap=5)
+    await world.tick(0)
+    world.now += 11 * SECOND
+    await world.tick(0)  # the gateways are back: people have a moment to be heard again
+    await world.pass_ms(LATE_MS + 3000)
+    await world.waits("ann", receipt=(place.seq, born), receipt_age_ms=30_000)
+    assert (await world.tick()).issued == 0
+    await world.pass_ms(REBUILD_MS // 4, polling=["ann"], issue=1)
+    assert await world.promoted() == ["ann"]
+
+
+async def test_g12_a_store_whose_clock_was_set_back_after_the_wipe_still_takes_receipts(world: World) -> None:
+    born = await world.number("born")
+    place = await world.waits("ann")
+    await world.wiped()
+    world.now += SECOND
+    await world.tick(0)
+    world.now -= 7200 * SECOND
+    newer = await world.waits("new")
+    assert (await world.waits("ann", receipt=(place.seq, born), receipt_age_ms=60_000)).seq < newer.seq
+
+
 async def test_g12_a_receipt_does_not_bring_back_who_left(world: World) -> None:
     born = await world.number("born")
     place = await world.waits("ann")

@@ -99,6 +99,24 @@ async def test_lost_writes_hold_the_room_until_the_silent_server_has_died(world:
     await invariants(world)
 
 
+async def test_lost_writes_are_not_held_against_a_server_that_takes_nobody(world: World) -> None:
+    """A server that hangs is closed, and does not report: the others go on without it."""
+    for server in ("s1", "s2"):
+        await world.report(server, cap=5)
+    await world.mode("queue-all")
+    await world.waits("ann")
+    await world.report("s1", cap=5, n=1, k=1)
+    await world.shows("s2", state="0")
+    assert (await world.tick(1)).issued == 1
+
+    await world.waits("bob")
+    await world.shows("s2", state="1")
+    assert (await world.tick(1)).issued == 0, "it is back, and nobody knows how many are on it"
+    await world.report("s2", cap=5)
+    assert (await world.tick(1)).issued == 1
+    await invariants(world)
+
+
 async def test_a_server_is_told_once_who_is_inside_and_asks_to_come_in(any_world: World) -> None:
     world = any_world
     await world.report(cap=5)

@@ -169,3 +169,11 @@ async def test_news_of_many_servers_is_one_call(world: World, state: str) -> Non
     assert await world.sync(*rows, full=True) == Synced(0, [])
     assert await world.store.call("HLEN", world.key("known")) == 3000
     assert (await world.board()).servers == [], "who has not reported is in nobody's way"
+
+
+async def test_what_waits_under_a_former_life_is_forgotten_when_the_known_one_reports(world: World) -> None:
+    """A store that was wiped hears of the life before, until the server has registered again."""
+    await world.report("s1", life=7, shown=False)
+    await world.shows("s1", life=9)
+    await world.report("s1", life=9)
+    assert (await world.board()).pending == []

@@ -54,6 +54,7 @@ if known ~= life then
   return { 'STALE' }
 end
 lives_end(keys, now, id)
+redis.call('HDEL', keys.pending, id) -- of another life; one that is yet to be shown reports again
 local row = server_row(keys, id)
 if row then
   if tonumber(args.number) <= tonumber(row.number) then
