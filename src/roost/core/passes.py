@@ -18,6 +18,9 @@ import msgspec
 from roost.core.errors import TokenRefused
 from roost.core.signing import Kind, MasterKey, Signer, peek
 
+MOVED_BACK = 2**36
+"""By how much a wiped world moves the numbers of places that receipts bring back, once; the rule of
+`place_restored.lua`."""
 BASE = "base"
 """The class of people who have no other."""
 
@@ -48,6 +51,12 @@ class Receipt(msgspec.Struct, array_like=True, frozen=True):
     """The rank that they saw last; no later one is larger."""
     at: float = 0.0
     """Unix seconds at which the store last confirmed the place: an answer without it makes none younger."""
+
+    def names(self, born: int, seq: int) -> bool:
+        """Whether this is the place, also if a world that was wiped since moved it before everybody new."""
+        if self.born == born:
+            return self.seq == seq
+        return seq == (self.seq - MOVED_BACK if self.seq >= self.born else self.seq)
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):

@@ -226,7 +226,7 @@ class Desk:
         slow: int,
     ) -> PlaceReply:
         """The reply to somebody in the line. No rank is larger than the one that their receipt shows."""
-        if receipt is not None and receipt.seq == seq and receipt.born == board.born and not opens_ms:
+        if receipt is not None and receipt.names(board.born, seq) and not opens_ms:
             rank = min(rank, receipt.shown or rank)
         moves = board.mode != "hold" and not opens_ms
         eta = rules.eta_seconds(rank, fast, slow) if moves else None

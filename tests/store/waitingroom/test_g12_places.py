@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from roost.core.passes import MOVED_BACK
 from roost.store.store import Store
 from roost.testing import RunningServer
 from roost.waitingroom.scripts import Admitted, NoPlace, Offered, ServerFull, ServerUnknown, Waiting
@@ -412,10 +413,6 @@ async def test_g12_a_store_that_was_away_costs_nobody_anything(world: World) -> 
 
 
 # -- receipts
-
-
-MOVED_BACK = 2**36
-"""By so much the numbers of a wiped world are moved, so that all of them stand before whoever comes new."""
 
 
 async def test_g12_after_a_wipe_the_receipts_restore_the_order(any_world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 from roost.api.queue import EntryInput
 from roost.core import errors as e
 from roost.core.events import Entry
-from roost.core.passes import BASE, EntryPass, Receipt
+from roost.core.passes import BASE, MOVED_BACK, EntryPass, Receipt
 from roost.waitingroom.desk import AWAY, NEAR, NO_LINE, SMALL_LINE
 from roost.waitingroom.rules import jittered_ms
 from roost.waitingroom.scripts import Closed, Full, Held, Inside, Limited, NoPlace, Offered, Waiting
@@ -99,6 +99,13 @@ async def test_no_rank_is_larger_than_the_last_one(shown: int, rank: int) -> Non
 async def test_another_place_or_another_world_is_a_new_start_for_the_rank() -> None:
     for receipt in (Place.receipt(place(), 1, shown=1), Place.receipt(place(), 2, shown=1, born=BORN - 1)):
         assert (await place(waiting(3)).status(receipt)).rank == 3
+
+
+@pytest.mark.parametrize("seq", [BORN - 5, BORN - 5 - MOVED_BACK])
+async def test_a_place_that_a_receipt_brought_back_after_a_wipe_has_no_larger_rank(seq: int) -> None:
+    """Moved before everybody new, by this wipe or by one before."""
+    former = Receipt("main", "ann", BORN - 7 if seq < BORN - 5 else BORN - 3, BORN - 5, "", shown=2)
+    assert (await place(waiting(3, seq=seq)).status(former)).rank == 2
 
 
 async def test_before_the_opening_no_rank_is_promised_and_no_time_told() -> None:

@@ -28,6 +28,7 @@ local function place_restored(keys, ctx, receipt)
       local kept = tonumber(redis.call('HGET', keys.world, 'rebuild_until') or '0')
       redis.call('HSET', keys.world, 'rebuild_until', int(math.max(kept, ctx.clock + receipt.rebuild_ms / 4)))
     end
+    -- The rule of `Receipt.names` in passes.py.
     return int(receipt.seq >= tonumber(receipt.born) and receipt.seq - 68719476736 or receipt.seq)
   end
   return nil
