@@ -132,6 +132,8 @@ class Door:
         self._consumes = 0
         """Begun so far."""
         self._is_known = True
+        self._until_known = Backoff(SOON_S, report_interval_s)
+        """Between reports of a server that is not known yet: the first soon, the later ones in their time."""
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(StoreError):  # the loop goes on trying
@@ -209,10 +211,10 @@ class Door:
             self._changed.set()  # the room must hear of it
         for one in reply.asking:
             self._answer(one, given.life)
-        if not reply.known:
-            self._changed.set()  # report again soon
-            if self._is_known:
-                log.warning("not known here yet", extra={"serverId": self.server_id, "reason": UNKNOWN_HERE})
+        if reply.known:
+            self._until_known.reset()
+        elif self._is_known:
+            log.warning("not known here yet", extra={"serverId": self.server_id, "reason": UNKNOWN_HERE})
         self._is_known = reply.known
 
     @property
@@ -326,7 +328,8 @@ class Door:
     async def _report_when_due(self) -> None:
         """Wait for the time or for a change, then tell the waiting room. A failed report is due at once."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(jittered(self._interval_s)):
+            pause_s = jittered(self._interval_s) if self._is_known else self._until_known.next()
+            async with asyncio.timeout(pause_s):
                 await self._changed.wait()
         await asyncio.sleep(SOON_S)
         self._changed.clear()

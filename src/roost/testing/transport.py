@@ -254,6 +254,8 @@ class FakeAdmission:
         """(user, how)."""
         self.asking: list[Asking] = []
         """People who are inside and ask to come in; told with the next report."""
+        self.is_known = True
+        """Whether the leader has heard of the server."""
 
     async def consume(self, given: ConsumeInput) -> ConsumeReply:
         user = peek_user(given.ticket_id) or given.ticket_id
@@ -284,7 +286,7 @@ class FakeAdmission:
         self.reports.append(given)
         asking, self.asking = self.asking, []
         return await self.script.reply(
-            "report", server_id, ReportReply(self.consumed[given.life], asking=asking)
+            "report", server_id, ReportReply(self.consumed[given.life], asking=asking, known=self.is_known)
         )
 
     def forget(self, user: str) -> None:

@@ -21,8 +21,9 @@ GOLDEN = {
     Kind.RECEIPT: "v1.k1.UmhlbGxv.QEsetnyq7OQy1KakWy6-R-LJw7IErqaM566DB72--xo",
     Kind.LIFE: "v1.k1.TGhlbGxv.1NKjRMkDSPz01aeWmjdpxKDcTW5UHT6JBEvHXo5JXUA",
     Kind.ENTRY: "v1.k1.RWhlbGxv.30BeRe2fN0Fs6OUDf2Xs0mZ96znh1p6AZVH5fWUN7P8",
+    Kind.LIFE: "v1.k1.TGhlbGxv.1NKjRMkDSPz01aeWmjdpxKDcTW5UHT6JBEvHXo5JXUA",
 }
-"""b"hello" under OLD, made with openssl. Such strings are in players' hands: they must stay valid."""
+"""b"hello" under OLD, made with openssl. Such strings are in others' hands: they must stay valid."""
 
 
 def forged(kind_of_key: Kind, payload: bytes, version: str = "v1") -> str:

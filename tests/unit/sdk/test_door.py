@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -72,6 +73,8 @@ class _NoBackoff:
     def next(self) -> float:
         return 0.0
 
+    def reset(self) -> None: ...
+
 
 @contextmanager
 def no_waiting() -> Iterator[None]:
@@ -124,6 +127,31 @@ async def test_a_server_that_has_not_reported_does_so_first() -> None:
     door = door_to(room)
     await door.consume(ticket_of("ann"))
     assert len(room.reports) == 1
+
+
+class _Patient(_NoBackoff):
+    """Notes how often it was asked; waits for ever the fourth time."""
+
+    asked: ClassVar[list[float]] = []
+
+    def __init__(self, _base_s: float, cap_s: float) -> None:
+        self._cap_s = cap_s
+
+    def next(self) -> float:
+        self.asked.append(self._cap_s)
+        return 0.0 if len(self.asked) < 4 else 3600.0
+
+
+async def test_a_server_that_is_not_known_reports_again_ever_less_often() -> None:
+    """Without a manager nobody gets to know it: a thousand doors must not ask five times a second each."""
+    room = Room()
+    room.is_known = False
+    with patch.object(module, "Backoff", _Patient):
+        async with door_to(room, interval_s=7.0):
+            await until(lambda: len(_Patient.asked) == 4)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert (len(room.reports), _Patient.asked) == (4, [7.0] * 4)
 
 
 async def test_a_lost_answer_is_asked_for_again() -> None:
