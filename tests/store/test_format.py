@@ -24,7 +24,7 @@ async def test_a_store_of_our_format_is_opened_again(server: RunningServer) -> N
     assert server.command_reply("GET", "roost:format") == str(FORMAT).encode()
 
 
-@pytest.mark.parametrize("found", ["1", "3", "0", "", "02", "banana", b"\xff" * 100])
+@pytest.mark.parametrize("found", ["1", "2", "4", "0", "", "03", "banana", b"\xff" * 100])
 async def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     server: RunningServer, found: str | bytes
 ) -> None:
