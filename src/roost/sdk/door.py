@@ -113,7 +113,7 @@ class Door:
         self.capacity = registration.given.capacity if capacity is None else capacity
         if self.capacity <= 0:
             raise InvalidInput("a server without a capacity takes nobody", hint=NAME_A_CAPACITY)
-        self.server_id = registration.given.server_id or registration.instance_id
+        self.server_id = registration.server_id
         self.guests: dict[str, Guest] = {}
         """By user id."""
         self._life = registration.life
@@ -129,8 +129,7 @@ class Door:
         self._reporting: asyncio.Task[None] | None = None
         self.drain = False
         """Set it to take nobody new: its capacity is then what it holds. An operator's drain does so too."""
-        self._consumes = 0
-        """Begun so far."""
+        self._consumes = 0  # begun so far
         self._is_known = True
         self._until_known = Backoff(SOON_S, report_interval_s)
         """Between reports of a server that is not known yet: the first soon, the later ones in their time."""
@@ -143,7 +142,7 @@ class Door:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [*([self._reporting] if self._reporting else []), *self._settling]
+        tasks = [task for task in (self._reporting, *self._settling) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
