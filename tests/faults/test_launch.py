@@ -43,8 +43,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 WORLD = scopes.world("main")
 KEYS = Keys()
-ROW = ("life", "cap", "n", "k", "c", "number", "doubt", "url")
-"""What `server_keep.lua` writes of a server."""
+ROW = ("life", "cap", "n", "k", "c", "number", "doubt", "open", "url")
+"""What `row_pack.lua` writes of a server."""
 CAPACITY = 20
 TTL_S = 6
 TICKET_S = 10
@@ -243,11 +243,12 @@ class Ledger:
     @property
     def counted_anew(self) -> dict[str, int]:
         rows = [{name: int(row[name]) for name in ROW[:-1]} for row in self._rows.values()]
-        inside = sum(row["n"] + row["c"] - row["k"] for row in rows)
+        inside = [row["n"] + row["c"] - row["k"] for row in rows]
+        rooms = [row["open"] * max(0, row["cap"] - n) for row, n in zip(rows, inside, strict=True)]
         return {
-            "cap": sum(row["cap"] for row in rows),
-            "inside": inside,
-            "doubt": sum(row["doubt"] for row in rows),
+            "cap": sum(inside) + sum(rooms),
+            "inside": sum(inside),
+            "doubt": sum(row["doubt"] * row["open"] for row in rows),
         }
 
     def people_inside_of_the_dead(self) -> dict[str, tuple[str, str]]:

@@ -131,8 +131,7 @@ class Door:
         """Set it to take nobody new: its capacity is then what it holds. An operator's drain does so too."""
         self._consumes = 0  # begun so far
         self._is_known = True
-        self._until_known = Backoff(SOON_S, report_interval_s)
-        """Between reports of a server that is not known yet: the first soon, the later ones in their time."""
+        self._until_known = Backoff(SOON_S, report_interval_s)  # between reports of one that is not
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(StoreError):  # the loop goes on trying
