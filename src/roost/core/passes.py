@@ -52,11 +52,14 @@ class Receipt(msgspec.Struct, array_like=True, frozen=True):
     at: float = 0.0
     """Unix seconds at which the store last confirmed the place: an answer without it makes none younger."""
 
+    @property
+    def moved(self) -> int:
+        """The number that the place gets in a world that was wiped since: before everybody who is new."""
+        return self.seq - MOVED_BACK if self.seq >= self.born else self.seq
+
     def names(self, born: int, seq: int) -> bool:
-        """Whether this is the place, also if a world that was wiped since moved it before everybody new."""
-        if self.born == born:
-            return self.seq == seq
-        return seq == (self.seq - MOVED_BACK if self.seq >= self.born else self.seq)
+        """Whether this is the place, in the world that was born then."""
+        return seq == (self.seq if self.born == born else self.moved)
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):

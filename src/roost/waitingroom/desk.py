@@ -158,9 +158,9 @@ class Desk:
             case answers.Limited(retry_ms):
                 raise e.TooManyRequests(retry_after_s=retry_ms / 1000)
             case answers.Waiting():
-                return self._near(user, answer, await self._board(), receipt)
+                return self._near(user, answer, await self._board(answer.seq, receipt), receipt)
             case answers.Offered(seq, tid, left_ms):
-                return self._promoted(user, await self._board(), seq, tid, left_ms)
+                return self._promoted(user, await self._board(seq, receipt), seq, tid, left_ms)
             case answers.Inside():
                 return PlaceReply("ENTERED", world=self.world, next_poll_ms=30_000)
             case answers.Held(left_ms):
@@ -245,10 +245,11 @@ class Desk:
             message=board.message,
         )
 
-    async def _board(self) -> WorldBoard:
-        """The board of a world in which somebody has a place: so one from before its birth is too old."""
+    async def _board(self, seq: int, receipt: Receipt | None) -> WorldBoard:
+        """The board of a world in which somebody has this place: one from before its birth is too old."""
         board = self._room.board.fresh() or await self._room.board.get()
-        if board.born:
+        was_wiped = receipt is not None and receipt.born == board.born and receipt.seq > seq == receipt.moved
+        if board.born and not was_wiped:
             return board
         self._room.board.forget()
         return await self._room.board.get()

@@ -21,7 +21,7 @@ from tests.store.waitingroom.world import World, invariants
 async def test_a_report_of_a_life_that_nobody_wrote_waits_and_counts_for_nothing(any_world: World) -> None:
     world = any_world
     assert await world.report("ghost", cap=1_000_000, life=9, shown=False) == Pending()
-    assert await world.report("ghost", cap=1_000_000, life=9, number=1, shown=False) == Stale()
+    assert await world.report("ghost", cap=1_000_000, life=9, number=1, shown=False) == Pending()
 
     state = await invariants(world)
 
@@ -177,3 +177,10 @@ async def test_what_waits_under_a_former_life_is_forgotten_when_the_known_one_re
     await world.shows("s1", life=9)
     await world.report("s1", life=9)
     assert (await world.board()).pending == []
+
+
+async def test_a_repeated_report_of_a_life_that_waits_is_told_that_it_waits(world: World) -> None:
+    for number in (5, 5, 4):
+        assert await world.report("s1", number=number, cap=number, shown=False) == Pending()
+    await world.shows("s1")
+    assert (await invariants(world)).servers["s1"].capacity == 5

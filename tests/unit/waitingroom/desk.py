@@ -43,11 +43,12 @@ class Room:
         self.asked: list[str] = []
         self.there: set[str] = set()
         self.board = BoardCache(self._read)
-        self._board = board
+        self.on_paper = board
+        """The board as it is when it is read next."""
         self._answers = list(answers) or [NoPlace("")]
 
     async def _read(self) -> WorldBoard:
-        return self._board
+        return self.on_paper
 
     async def status(self, user: str) -> Any:
         self.asked.append(user)

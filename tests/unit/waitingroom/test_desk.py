@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -106,6 +107,17 @@ async def test_a_place_that_a_receipt_brought_back_after_a_wipe_has_no_larger_ra
     """Moved before everybody new, by this wipe or by one before."""
     former = Receipt("main", "ann", BORN - 7 if seq < BORN - 5 else BORN - 3, BORN - 5, "", shown=2)
     assert (await place(waiting(3, seq=seq)).status(former)).rank == 2
+
+
+async def test_who_comes_back_right_after_a_wipe_gets_a_receipt_of_the_new_world() -> None:
+    """The board may be a second old: then it is still the one of the world before."""
+    here = place(waiting(3, seq=BORN + 2 - MOVED_BACK))
+    await here.room.board.get()
+    here.room.on_paper = replace(here.room.on_paper, born=BORN + 9)
+    entry = EntryPass("main", "ann", BASE, 0.0)
+    told = await here.desk.enter(EntryInput("ann"), entry, here.receipt(2, shown=2))
+    given = here.keyring.passes.receipt(told.receipt, "main", "ann")
+    assert (given.born, given.seq, given.shown) == (BORN + 9, BORN + 2 - MOVED_BACK, 2)
 
 
 async def test_before_the_opening_no_rank_is_promised_and_no_time_told() -> None:

@@ -48,10 +48,8 @@ local given = { life = life, capacity = args.capacity, reported = args.reported,
   consumed = args.counted, number = args.number, doubt = 0, open = open or 0, url = args.url }
 if known ~= life then
   -- @include report_pending
-  if report_pending(keys, id, given) then
-    return { 'PENDING' }
-  end
-  return { 'STALE' }
+  report_pending(keys, id, given)
+  return { 'PENDING' }
 end
 lives_end(keys, now, id)
 redis.call('HDEL', keys.pending, id) -- of another life; one that is yet to be shown reports again
