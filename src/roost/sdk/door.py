@@ -335,7 +335,7 @@ class Door:
             await self.tell_leaves()
             await self.report()
         except FencedInstance as error:
-            log.error("another life of this server reports", extra={"reason": error.message})
+            log.error("this life of the server is over", extra={"reason": error.message})
         except Exception:
             self._changed.set()  # a room that forgot something must hear of it before it lets people in
             raise

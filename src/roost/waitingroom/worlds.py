@@ -181,7 +181,7 @@ class Worlds:
             case answers.Stale():
                 return ReportReply(given.counted)
             case answers.Fenced(life):
-                raise e.FencedInstance(f"server {server_id} lives as life {life}")
+                raise e.FencedInstance(f"life {life} of server {server_id} has ended")
 
     async def check_ticket_keys(self, name: str) -> bool:
         """`InvalidInput` where tickets of the gateways could not be read here: they sign with another key.

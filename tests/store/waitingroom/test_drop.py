@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.waitingroom.scripts import Dropped, Fenced, Inside, NoPlace, ServerUnknown, Synced
-from tests.store.waitingroom.world import World, invariants
+from tests.store.waitingroom.world import LIFE, World, invariants
 
 
 async def _people_on(world: World, server: str, count: int, life: int = 7) -> list[str]:
@@ -113,3 +113,12 @@ async def test_a_drop_that_was_cut_short_is_finished_by_whoever_looks_at_the_led
     assert (await world.board()).servers == []
     left = [await world.store.call("TTL", world.key("people") + user) for user in (b"ann", b"bob", b"carl")]
     assert min(left) > 0, "everybody was seen to: what is known of them ends by itself"
+
+
+async def test_a_server_that_was_dropped_stays_so_for_as_long_as_it_reports(world: World) -> None:
+    await world.report()
+    await world.drop()
+    ended = world.key("ended") + b"s1"
+    await world.store.call("EXPIRE", ended, 10, key=ended)
+    assert await world.report() == Fenced(LIFE)
+    assert await world.store.call("TTL", ended, key=ended) > 3000

@@ -41,6 +41,7 @@ local id, life, now = args.server, args.life, now_us(args.now)
 
 world_open(keys, now)
 if life_ended(keys, id, life) then
+  redis.call('EXPIRE', keys.ended .. id, 3600) -- known for as long as it goes on reporting
   return { 'FENCED', life }
 end
 local known, open = server_known(keys, id)
