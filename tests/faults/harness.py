@@ -210,6 +210,7 @@ class Proxy:
         self.split: Split = whole
         """How the bytes of the server are cut into pieces that arrive one by one."""
         self.accepted = 0
+        self._is_dark = False
 
     @property
     def url(self) -> str:
@@ -237,6 +238,16 @@ class Proxy:
             pipe.replies_flow.clear()
             pipe.requests_flow.clear()
 
+    def go_dark(self) -> None:
+        """Let nothing through, over present connections or new ones."""
+        self._is_dark = True
+        self.blackhole()
+
+    def come_back(self) -> None:
+        """After the dark: what hung in it is cut, new connections work."""
+        self._is_dark = False
+        self.cut()
+
     def cut(self) -> None:
         """End the present connections without a goodbye."""
         for pipe in self._pipes:
@@ -251,6 +262,8 @@ class Proxy:
             return
         pipe = _Pipe(self, (reader, writer), far)
         self._pipes.append(pipe)
+        if self._is_dark:
+            self.blackhole()
         try:
             await pipe.run()
         finally:
