@@ -45,7 +45,7 @@ CARRIED: dict[str, Any] = {
     "performance": dict[str, Any],
 }
 """The fields of a registration that a beat carries, and what each may hold."""
-PATIENCE_SHARE = 0.4
+PATIENCE_SHARE = 0.25
 """Of the interval, that a beat waits for its answer. An instance is suspect after one and a half intervals of
 silence: there is time for two."""
 RETRY_SHARE = 0.2

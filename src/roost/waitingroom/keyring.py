@@ -41,7 +41,7 @@ class KeyRing:
                 self._keys(self._ticket_keys, "ROOST_TICKET_KEYS"),
             )
             if self.takes_unsigned:
-                log.warning("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
+                log.info("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
         return self._passes
 
     @property

@@ -201,7 +201,7 @@ class Ledger:
         kept = self.taken if self.known.get(report.id, (0,))[0] == report.life else self.pending
         before = kept.get(report.id)
         if before and before.life == report.life and report.number <= before.number:
-            return Stale()
+            return Pending() if kept is self.pending else Stale()
         kept[report.id] = report
         if kept is self.pending:
             return Pending()
