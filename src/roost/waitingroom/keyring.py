@@ -30,6 +30,7 @@ class KeyRing:
         self._ticket_keys = ticket_keys
         self._dev_folder = dev_folder
         self._passes: Passes | None = None
+        self._has_warned = False
         self.takes_unsigned = dev_folder is not None and not queue_keys
         """Whether an entry needs no signature: in profile dev, where no login service has a key of ours."""
 
@@ -40,8 +41,6 @@ class KeyRing:
                 self._keys(self._queue_keys, "ROOST_QUEUE_KEYS"),
                 self._keys(self._ticket_keys, "ROOST_TICKET_KEYS"),
             )
-            if self.takes_unsigned:
-                log.info("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
         return self._passes
 
     @property
@@ -55,6 +54,7 @@ class KeyRing:
     def entry_pass(self, given: EntryInput) -> EntryPass:
         """What the login service signed; what they say themselves where entries need no signature."""
         if self.takes_unsigned and not given.signature:
+            self._warn_once()
             return EntryPass(given.world, given.user_id, BASE, 0.0, given.party, given.party_size)
         if not given.signature:
             raise e.TokenRefused(
@@ -68,6 +68,11 @@ class KeyRing:
             return self.passes.sign_life(server_id, life)
         except e.WorldClosed:
             return ""
+
+    def _warn_once(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("entries need no signature: profile dev without ROOST_QUEUE_KEYS")
 
     def _keys(self, configured: str, variable: str) -> tuple[MasterKey, ...]:
         if configured:
