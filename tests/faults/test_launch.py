@@ -238,7 +238,7 @@ class Ledger:
             server_id: dict(zip(ROW, packed.split("\t"), strict=True))
             for server_id, packed in self._hash(world_keys(KEYS, WORLD)["servers"]).items()
         }
-        self.kept = {name: int(numbers[name]) for name in ("cap", "inside", "doubt")}
+        self.kept = {name: int(numbers.get(name, 0)) for name in ("cap", "inside", "doubt")}
 
     @property
     def counted_anew(self) -> dict[str, int]:

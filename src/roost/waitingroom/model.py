@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Self
 
 from roost.waitingroom.scripts import Board
@@ -49,7 +51,7 @@ class Line:
         return min(self.waiting, at * (self.waiting - 1) // max(1, len(self.marks) - 1) + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorldBoard:
     born: int
     numbers: dict[str, str]
@@ -134,11 +136,16 @@ class WorldBoard:
 
         Where all are full just now, one of the open ones; empty if none is open: then they ask again.
         """
-        open_rows = [row for row in self.servers if row.open and row.url]
-        rooms = [row.room for row in open_rows]
-        if not any(rooms):
-            return open_rows[0].url if open_rows else ""
-        return (rng or random).choices(open_rows, rooms)[0].url
+        urls, rooms = self._open_servers
+        if not (rooms and rooms[-1]):
+            return urls[0] if urls else ""
+        return (rng or random).choices(urls, cum_weights=rooms)[0]
+
+    @cached_property
+    def _open_servers(self) -> tuple[list[str], list[int]]:
+        """Where people can be sent, and the room up to each: every holder of a ticket who asks needs it."""
+        rows = [row for row in self.servers if row.open and row.url]
+        return [row.url for row in rows], list(accumulate(row.room for row in rows))
 
 
 def most_inside(*, reported: int, counted: int, consumed: int) -> int:

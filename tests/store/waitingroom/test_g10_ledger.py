@@ -205,6 +205,7 @@ class Ledger:
         kept[report.id] = report
         if kept is self.pending:
             return Pending()
+        self.pending.pop(report.id, None)
         row = self.state.servers.get(report.id)
         return Reported(max(row.consumed, report.k) if row else report.k)
 

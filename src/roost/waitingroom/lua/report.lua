@@ -53,7 +53,6 @@ if known ~= life then
   return { 'PENDING' }
 end
 lives_end(keys, now, id)
-redis.call('HDEL', keys.pending, id) -- of another life; one that is yet to be shown reports again
 local row = server_row(keys, id)
 if row then
   if tonumber(args.number) <= tonumber(row.number) then
@@ -69,4 +68,5 @@ if row then
   end
 end
 server_keep(keys, id, row, given)
+redis.call('HDEL', keys.pending, id) -- of another life; one that is yet to be shown reports again
 return { 'REPORTED', given.consumed, server_asked(keys, id, life) }

@@ -16,7 +16,9 @@ local function server_keep(keys, id, was, is)
   else
     redis.call('HDEL', keys.servers, id)
   end
-  redis.call('HINCRBY', keys.world, 'cap', capacity)
-  redis.call('HINCRBY', keys.world, 'inside', inside)
-  redis.call('HINCRBY', keys.world, 'doubt', doubt)
+  for name, change in pairs({ cap = capacity, inside = inside, doubt = doubt }) do
+    if change ~= 0 then -- a thousand servers that close at once change one sum, not three
+      redis.call('HINCRBY', keys.world, name, change)
+    end
+  end
 end
