@@ -58,6 +58,8 @@ REPORT_INTERVAL_S = 5.0
 SOON_S = 0.2
 """After a change the next report follows this soon; changes in between ride along."""
 ATTEMPTS = 4
+WARN_AFTER = 4
+"""Reports of a server that is not known: about two seconds. A leader takes one to hear of a registration."""
 UNKNOWN_HERE = "no manager runs, or the world's servers are of another type"
 NAME_A_CAPACITY = "register with capacity=…, or name it here: client.door(me, capacity=100)"
 
@@ -130,7 +132,7 @@ class Door:
         self.drain = False
         """Set it to take nobody new: its capacity is then what it holds. An operator's drain does so too."""
         self._consumes = 0  # begun so far
-        self._is_known = True
+        self._unknown = 0
         self._until_known = Backoff(SOON_S, report_interval_s)  # between reports of one that is not
 
     async def __aenter__(self) -> Self:
@@ -209,11 +211,11 @@ class Door:
             self._changed.set()  # the room must hear of it
         for one in reply.asking:
             self._answer(one, given.life)
+        self._unknown = 0 if reply.known else self._unknown + 1
         if reply.known:
             self._until_known.reset()
-        elif self._is_known:
+        elif self._unknown == WARN_AFTER:
             log.warning("not known here yet", extra={"serverId": self.server_id, "reason": UNKNOWN_HERE})
-        self._is_known = reply.known
 
     @property
     def draining(self) -> bool:
@@ -326,7 +328,7 @@ class Door:
     async def _report_when_due(self) -> None:
         """Wait for the time or for a change, then tell the waiting room. A failed report is due at once."""
         with contextlib.suppress(TimeoutError):
-            pause_s = jittered(self._interval_s) if self._is_known else self._until_known.next()
+            pause_s = self._until_known.next() if self._unknown else jittered(self._interval_s)
             async with asyncio.timeout(pause_s):
                 await self._changed.wait()
         await asyncio.sleep(SOON_S)

@@ -154,6 +154,22 @@ async def test_a_server_that_is_not_known_reports_again_ever_less_often() -> Non
             assert (len(room.reports), _Patient.asked) == (4, [7.0] * 4)
 
 
+async def test_a_server_that_stays_unknown_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    room = Room()
+    room.is_known = False
+    door = door_to(room)
+    told = []
+    for _ in range(6):
+        await door.report()
+        told.append(caplog.messages.count("not known here yet"))
+    assert told == [0, 0, 0, 1, 1, 1]
+    room.is_known = True
+    await door.report()
+    room.is_known = False
+    await door.report()
+    assert caplog.messages.count("not known here yet") == 1, "a leader takes a moment to hear of a new life"
+
+
 async def test_a_lost_answer_is_asked_for_again() -> None:
     room = Room()
     door = door_to(room)
