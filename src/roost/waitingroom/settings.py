@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roost.core.lease import MAX_STEP_MS
 from roost.core.setting import check_fields, checked, setting
 from roost.waitingroom.rules import BATCH_LIMIT, Policy, parse_classes, parse_worlds
 
@@ -25,8 +26,10 @@ class QueueSettings:
         "Time between two ticks, each of which lets people in. In milliseconds, give or take 10 %; with "
         "`batch` it bounds how fast a world fills: batch × 1000 / tick_ms tickets a second. A shorter one "
         "fills free places sooner and costs the store one more script call per world and tick; nobody is "
-        "over-admitted by it, because the script itself counts what is free.",
+        "over-admitted by it, because the script itself counts what is free. 2000 at most: one tick lets no "
+        "more time pass in the world than that.",
         least=50,
+        most=MAX_STEP_MS,
     )
     batch: int = setting(
         100,
@@ -81,7 +84,9 @@ class QueueSettings:
         120,
         "After a wiped store: how long receipts bring people back to their old order. For a quarter of it, "
         "from the first receipt on, nobody is admitted, so that those who stood in front have the time to "
-        "ask again; it should be four times the longest poll (30 s) or more.",
+        "ask again; it should be four times the longest poll (30 s) or more. 600 at most: who left or was "
+        "kicked is known for ten minutes, and a receipt must not outlast that.",
+        most=600,
     )
     receipt_seconds: int = setting(
         3600,

@@ -18,6 +18,8 @@ def test_the_defaults_are_those_of_a_policy() -> None:
     ("section", "fault"),
     [
         (QueueSettings(tick_ms=3), "tick_ms is 3, must be at least 50"),
+        (QueueSettings(tick_ms=5000), "tick_ms is 5000, must be at most 2000"),
+        (QueueSettings(rebuild_seconds=1200), "rebuild_seconds is 1200, must be at most 600"),
         (QueueSettings(batch=0), "batch is 0, must be at least 1"),
         (QueueSettings(batch=101), "batch is 101, must be at most 100"),
         (QueueSettings(grace_seconds=-1), "grace_seconds is -1, must be at least 0"),
