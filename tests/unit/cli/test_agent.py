@@ -92,8 +92,8 @@ def test_an_action_that_cannot_be_meant_is_refused(text: str) -> None:
         ("exit 0", None, False),
         ("exit 3", None, True),
         ("kill -SEGV $$", None, True),
-        ("trap 'exit 9' TERM; echo; sleep 60 & wait", signal.SIGTERM, False),
-        ("trap 'kill -ABRT $$' TERM; echo; sleep 60 & wait", signal.SIGTERM, True),
+        ("trap 'exit 9' TERM; echo; sleep 5 & wait", signal.SIGTERM, False),
+        ("trap 'kill -ABRT $$' TERM; echo; sleep 5 & wait", signal.SIGTERM, True),
     ],
 )
 async def test_a_crash_is_an_end_that_nobody_asked_for(
