@@ -134,8 +134,11 @@ async def test_a_store_that_is_away_is_told_as_is_the_leadership_lost_with_it(
 ) -> None:
     async with contextlib.AsyncExitStack() as stack:
         settings = settings_of(tmp_path, server.url, pager)
-        platform = await stack.enter_async_context(open_platform(settings, roles=("gateway",)))
-        await eventually(lambda: platform.checker.live == 1, "the platform to be at work")
+        platform = await stack.enter_async_context(open_platform(settings, roles=("gateway", "manager")))
+        admitter = platform.worlds.of("main").admitter
+        await eventually(
+            lambda: platform.checker.live == 1 and admitter.leading, "the platform to be at work"
+        )
         server.stop()
         await eventually(
             lambda: {kind for kind, _ in pager.heard} == {"store-away", "leader-lost"}, "both alerts"
