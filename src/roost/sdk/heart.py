@@ -48,6 +48,8 @@ CARRIED: dict[str, Any] = {
 PATIENCE_SHARE = 0.25
 """Of the interval, that a beat waits for its answer. An instance is suspect after one and a half intervals of
 silence: there is time for two."""
+LEAST_PATIENCE_S = 0.25
+"""A busy gateway may take that long."""
 RETRY_SHARE = 0.2
 """After a beat that failed the next comes in this share of the interval."""
 Directive = Literal["drain", "removed", "fenced"]
@@ -276,7 +278,7 @@ class Heart:
 
     async def _send_twice(self, registry: Registry, registration: Registration) -> None:
         """Give up one that hangs in time for another, of another gateway where there is one."""
-        patience_s = registration.interval_s * PATIENCE_SHARE
+        patience_s = max(LEAST_PATIENCE_S, registration.interval_s * PATIENCE_SHARE)
         for suppressed in ((TimeoutError,), ()):
             with contextlib.suppress(*suppressed):
                 async with asyncio.timeout(patience_s):
