@@ -8,19 +8,21 @@ from pathlib import Path
 import pytest
 
 from roost.api.discovery import RegisterInput
-from roost.app import open_platform
+from roost.app import Platform, open_platform
 from roost.settings import Settings
 from roost.testing import RunningServer, eventually
 from roost.waitingroom.settings import QueueSettings
 from roost.waitingroom.worlds import World
+from tests.store.reading import whole_feed
 
 
 async def platform_knows(world: World) -> bool:
     return (await world.room.read_board()).capacity == 1
 
 
-async def has_told(world: World) -> bool:
-    return (await world.room.feed.head()).rev == 1
+async def told_by(platform: Platform, world: World) -> list[str]:
+    entries = await whole_feed(platform.store, world.room.scope)
+    return [entry.fields["event"] for entry in entries]
 
 
 @pytest.mark.parametrize("name", ["sd", "failover", "discovery", "world"])
@@ -41,9 +43,13 @@ async def test_a_world_named_like_something_of_ours_disturbs_nobody(
         await report(number=1)
         await eventually(lambda: platform_knows(world), "the leader to write the server")
         await world.room.enter("ann")
-        await eventually(lambda: has_told(world), "the ticket")
+
+        async def is_told() -> bool:
+            return "promoted" in await told_by(platform, world)
+
+        await eventually(is_told, "the ticket")
 
         changes = platform.discovery.watch()
         assert [i.instance_id for i in (await anext(changes)).instances or ()] == [registered.instance_id]
         assert fleet.failures == 0
-        assert (await world.room.feed.head()).rev == 1
+        assert await told_by(platform, world) == ["promoted"]
