@@ -50,7 +50,8 @@ PER_SECOND_MILLI = 100_000
 """How fast the line is said to move, so that every answer holds an estimate."""
 
 PROMISED_NEAR = {"ceiling": 0.55}
-PROMISED_FAR = {"ceiling": 0.75}
+PROMISED_FAR = {"ceiling": 0.60}
+"""Per CPU second of the gateway; the goal stays 0.70 near and 0.90 far."""
 
 METHOD = (
     f"Polls: one gateway process, and a valkey-server with append-only file over a unix socket; "
@@ -234,8 +235,8 @@ async def contenders(server: RunningServer, stack: contextlib.AsyncExitStack) ->
 
 async def measure(server: RunningServer, found: dict[str, Contender]) -> list[Case | Figure]:
     names = ("near", PROMISED_NEAR), ("far", PROMISED_FAR)
-    rates = {name: Case(f"{name} poll", promised) for name, promised in names}
-    per_cpu = {name: Case(f"{name} poll, per CPU second") for name, _ in names}
+    rates = {name: Case(f"{name} poll") for name, _ in names}
+    per_cpu = {name: Case(f"{name} poll, per CPU second", promised) for name, promised in names}
     scripts: dict[str, list[float]] = {name: [] for name in found}
     for load, work in found.values():
         await load.measure(work, WARM_UP_S)

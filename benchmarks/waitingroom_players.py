@@ -15,15 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from discovery_store import open_store
 from http_load import cpu_seconds
 from report import Case, Figure
+from roost.app import Platform, open_platform
 from roost.core.passes import BASE, Passes, Ticket
 from roost.core.signing import parse_keys
+from roost.settings import Settings
 from roost.testing import RunningServer, free_port, run_valkey, wait_until
 from roost.waitingroom.scripts import Offered
 from roost.web.connections import raise_file_limit
-from waitingroom_store import percentile, room_in, user_of
+from waitingroom_store import percentile, user_of
 
 PLAYERS = 2000
 BATCH_LIMIT = 100
@@ -153,11 +154,23 @@ def run_game_server(server: RunningServer, keys: str) -> Iterator[tuple[int, int
             process.wait()
 
 
-async def enter_all(server: RunningServer, port: int, passes: Passes) -> tuple[Audience, list[Player]]:
+async def until_open(platform: Platform) -> None:
+    """A leader has shown the server to the world, and ticks: then a ticket comes with the entry."""
+    led = False
+    while not led or (await platform.worlds.view("main")).free < PLAYERS:
+        await asyncio.sleep(0.1)
+        led = "led_at" in (await platform.worlds.of("main").room.read_board()).numbers
+
+
+async def enter_all(server: RunningServer, port: int, keys: str) -> tuple[Audience, list[Player]]:
+    """While they enter, a gateway and a manager run in this process; nobody has to wait."""
+    passes = Passes(parse_keys(keys), parse_keys(keys))
     audience, players = Audience(), list[Player]()
     loop = asyncio.get_running_loop()
-    async with contextlib.AsyncExitStack() as stack:
-        room = room_in(await open_store(server.url, stack))
+    settings = Settings(store=server.url, queue_keys=keys, ticket_keys=keys)
+    async with open_platform(settings, roles=("gateway", "manager"), attach=True) as platform:
+        room = platform.worlds.of("main").room
+        await until_open(platform)
         for start in range(0, PLAYERS, BATCH_LIMIT):
             users = [user_of(number) for number in range(start, start + BATCH_LIMIT)]
             places = await asyncio.gather(*(room.enter(user, "", "", BASE) for user in users))
@@ -174,10 +187,9 @@ async def enter_all(server: RunningServer, port: int, passes: Passes) -> tuple[A
 async def main() -> list[Case | Figure]:
     raise_file_limit()
     keys = "bench:" + b64encode(os.urandom(32)).decode()
-    passes = Passes(parse_keys(keys), parse_keys(keys))
     with run_valkey(persistent=True) as server, run_game_server(server, keys) as (port, pid):
         print(f"players: {PLAYERS:,} enter", flush=True)
-        audience, players = await enter_all(server, port, passes)
+        audience, players = await enter_all(server, port, keys)
         speakers = players[:SPEAKERS]
         for number in range(WARM_UP):
             await audience.say(speakers[number])

@@ -78,9 +78,12 @@ class Platform:
         """What each part shows on the metrics page."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """What a gateway or manager runs in the background."""
+        """What a gateway or manager runs in the background.
+
+        Only a gateway sweeps: servers behind gateways that are all away cannot beat, and keep their leases.
+        """
         return [
-            self.reaper.run(),
+            *([self.reaper.run()] if "gateway" in self.roles else []),
             self.lists.run(),
             self.checker.run(),
             self.notifier.run(),

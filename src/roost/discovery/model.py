@@ -149,7 +149,7 @@ def row_of(entry: Entry, unreadable: Unreadable) -> Row | None:
 
 
 def record_of(given: RegisterInput) -> Record:
-    return Record(**{field: getattr(given, field) for field in Record.__struct_fields__})
+    return Record(*_values(given))
 
 
 def ended_status(cause: str) -> Status:

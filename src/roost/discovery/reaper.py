@@ -1,6 +1,6 @@
 """The loop that makes time pass in discovery, finds the silent, and asks them before they are counted dead.
 
-Any number of them may run, in gateways and managers: the scripts see to it that time advances once
+Any number of them may run, one in each gateway: the scripts see to it that time advances once
 and that each death is told once.
 """
 

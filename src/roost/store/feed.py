@@ -23,6 +23,8 @@ from roost.store.keys import Key
 log = logging.getLogger("roost.store.feed")
 
 LOOK_INTERVAL_S = 5.0
+LOOK_GAP_S = 0.01
+"""At least so long between two looks: a feed that grows by thousands a second is read in parts of dozens."""
 READ_COUNT = 500
 KEPT_ENTRIES = 1024
 READ_TIMEOUT_S = 15.0
@@ -151,11 +153,14 @@ class Feed:
     async def _turn(self) -> None:
         """Look, and unless there may be more wait for the bell."""
         self._rung.clear()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         if await self._look():
             return
         try:
             async with asyncio.timeout(jittered(LOOK_INTERVAL_S, 0.2)):
                 await self._rung.wait()
+                await asyncio.sleep(began + LOOK_GAP_S - loop.time())
         except TimeoutError:
             pass
 

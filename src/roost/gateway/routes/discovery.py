@@ -85,14 +85,14 @@ class DiscoveryRoutes:
         given: RegisterInput = request.body
         if not given.public_ip:
             given.public_ip = client_ip(request.http, self._proxies)
-        registered = await self._discovery.register(given)
+        registered = await self._discovery.register(given, decoded=True)
         registered.proof = self._keyring.life_proof(
             given.server_id or registered.instance_id, registered.life
         )
         return registered
 
     async def send_heartbeat(self, request: Request) -> BeatReply:
-        return await self._discovery.heartbeat(request.path["id"], request.body)
+        return await self._discovery.heartbeat(request.path["id"], request.body, decoded=True)
 
     async def list_instances(self, request: Request) -> web.Response:
         query: ListQuery = request.query

@@ -1,4 +1,4 @@
-"""Where no gateway or manager runs, one of the clients makes the leases of discovery end."""
+"""Where no gateway runs, one of the clients makes the leases of discovery end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Sweeper:
         if not isinstance(await self._lease.campaign(), Tenure):
             return
         if not led:
-            log.info("sweeping: no gateway or manager does")
+            log.info("sweeping: no gateway does")
         await self._reaper.step()
 
     async def _quiet_s(self) -> float:

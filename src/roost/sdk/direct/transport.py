@@ -33,7 +33,7 @@ class PlatformTransport:
 
 
 class StoreTransport:
-    """With `loops` it also sweeps, as long as no gateway or manager does."""
+    """With `loops` it also sweeps, as long as no gateway does."""
 
     def __init__(self, store: Store, loops: Loops | None) -> None:
         discovery, prober = Discovery(store), Prober(allow_local=True)
