@@ -189,6 +189,8 @@ class ProgramCheck:
             self._registration.status = "ready"
             self._registration.hung_since = None
             return
+        if probe is not None and not probe.asked:
+            return  # the fault is on our side, and says nothing of the program
         self._failures += 1
         if self._registration.status == "ready" and self._failures == FAILURES_TO_HANG:
             reason = probe.error if probe else ""

@@ -54,6 +54,14 @@ async def test_it_is_ready_when_the_check_passes_and_silent_after_three_failures
     assert registration.hung_since is None
 
 
+async def test_a_check_that_could_not_be_made_says_nothing_of_the_program() -> None:
+    registration = registered()
+    check = ProgramCheck(registration, Answers(WELL, Probe(False, 0.0, "no file left", asked=False)))
+    for _ in range(FAILURES_TO_HANG + 2):
+        await check.step()
+    assert registration.hung_since is None
+
+
 async def test_a_check_that_raises_is_counted_and_tried_again() -> None:
     registration, clock = registered(), FakeClock()
     loops = Loops(clock)
