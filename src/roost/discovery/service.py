@@ -97,9 +97,8 @@ class Discovery:
                 interval_ms = ttl_ms // BEATS_PER_TTL
                 return Registered(instance_id, str(life), given.ttl_seconds, interval_ms)
             case answers.Taken(holder, remaining_ms):
-                raise ServerIdTaken(
-                    f"serverId {given.server_id} is held by {holder}, for {remaining_ms} ms more"
-                )
+                name = given.server_id or instance_id
+                raise ServerIdTaken(f"serverId {name} is held by {holder}, for {remaining_ms} ms more")
             case answers.Removed(cause):
                 raise RemovedInstance(f"{instance_id} was {cause}")
             case answers.Fenced(life):

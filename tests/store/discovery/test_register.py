@@ -281,3 +281,23 @@ async def test_the_history_keeps_the_newest_32_lines(fleet: Fleet) -> None:
 async def test_the_empty_store_knows_nobody(fleet: Fleet) -> None:
     await invariants(fleet.store)
     assert await fleet.beat("a") == Unknown()
+
+
+# -- one id, one server
+
+
+async def test_an_id_that_is_the_server_id_of_another_is_taken(fleet: Fleet) -> None:
+    await fleet.add("a", server_id="501")
+    assert await fleet.register("501") == Taken("a", 30_000)
+    assert await fleet.register("501", type="chat") != Taken("a", 30_000)
+
+
+async def test_a_server_id_that_is_the_id_of_another_is_taken(fleet: Fleet) -> None:
+    await fleet.add("501")
+    assert await fleet.register("a", server_id="501") == Taken("501", 30_000)
+
+
+async def test_an_instance_may_bear_its_own_id_as_server_id(fleet: Fleet) -> None:
+    await fleet.add("501")
+    await fleet.add("501", server_id="501")
+    assert (await invariants(fleet.store)).names == {"game:501": "501"}

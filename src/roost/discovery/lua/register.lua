@@ -24,7 +24,7 @@
 --   now          int      test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   REGISTERED life:int                     it lives, under this life
---   TAKEN holder:string remaining_ms:int    another live instance of the type bears this server id
+--   TAKEN holder:string remaining_ms:int    another live instance of the type answers to this id
 --   REMOVED cause:string                    it was removed on purpose and must not come back by itself
 --   FENCED life:int                         a later life of this id is registered
 -- FLAGS idempotent
@@ -56,7 +56,8 @@ if former_life ~= '' then
 end
 local kept = redis.call('HMGET', keys.meta, 'clock_ms', 'life')
 local clock = tonumber(kept[1] or '0')
-local holder, remaining_ms = name_holder(keys, name, id, clock)
+local known_as = name ~= '' and name or string.match(service, '^[^:]*') .. ':' .. id
+local holder, remaining_ms = name_holder(keys, known_as, id, clock)
 if holder then
   return { 'TAKEN', holder, remaining_ms }
 end
