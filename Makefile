@@ -43,7 +43,7 @@ deps-ci: ## Debian packages that some tests need (they skip, with the reason, wh
 	@if ! command -v apt-get >/dev/null; then echo "no apt-get here: tests that need Debian packages will skip"; \
 	else SUDO=; [ "$$(id -u)" = 0 ] || SUDO=sudo; \
 	  $$SUDO apt-get update -qq && \
-	  $$SUDO env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server chromium; fi
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server chromium postgresql mariadb-server; fi
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

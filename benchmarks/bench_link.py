@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import uvloop
 
+from callers import Once, rate
 from report import Case, need, publish, result_file
 from roost.core.lease import MAX_STEP_MS
 from roost.store import scopes
@@ -47,34 +47,11 @@ METHOD = (
     f"its rate depends on how fast the two processes wake each other."
 )
 
-Once = Callable[[], Awaitable[Any]]
-"""One call and its reply."""
-
 
 @dataclass
 class Contenders:
     get: dict[str, Once]
     script: dict[str, Once]
-
-
-async def rate(once: Once, callers: int, seconds: float) -> float:
-    """Replies per second of `callers` that each have one call under way all the time."""
-    loop = asyncio.get_running_loop()
-    running = True
-    replies = 0
-
-    async def caller() -> None:
-        nonlocal replies
-        while running:
-            await once()
-            replies += 1
-
-    started = loop.time()
-    tasks = [loop.create_task(caller()) for _ in range(callers)]
-    await asyncio.sleep(seconds)
-    running = False
-    await asyncio.gather(*tasks)
-    return replies / (loop.time() - started)
 
 
 async def connect(server: RunningServer, stack: AsyncExitStack) -> Contenders:

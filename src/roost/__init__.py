@@ -22,14 +22,16 @@ if TYPE_CHECKING:
         StoreRefused,
         StoreUnavailable,
     )
-    from roost.core.passes import sign_entry
+    from roost.core.passes import sign_entry, sign_login
     from roost.core.signing import parse_keys
     from roost.discovery.health import HealthChecker
     from roost.discovery.probes import Prober
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
     from roost.sdk.door import Door
+    from roost.sdk.entity import Entity, Journal, Later, Message, Now, Pinned, WriteBack, WriteThrough
     from roost.sdk.guests import Guest
+    from roost.sdk.play import GateRefused, Player, play
     from roost.sdk.sync import SyncClient, connect_sync
     from roost.settings import Settings
 
@@ -44,6 +46,20 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "Guest",
     "parse_keys",
     "sign_entry",
+    # users on entity servers
+    "Entity",
+    "Journal",
+    "Later",
+    "Message",
+    "Now",
+    "Pinned",
+    "WriteBack",
+    "WriteThrough",
+    # playing
+    "GateRefused",
+    "Player",
+    "play",
+    "sign_login",
     # choosing and judging servers
     "HealthChecker",
     "LoadBalancer",
@@ -67,8 +83,16 @@ __all__ = [  # noqa: RUF022 — grouped by subject
 _HOMES = {
     "Door": "roost.sdk.door",
     "Guest": "roost.sdk.guests",
+    **dict.fromkeys(
+        ("Entity", "Journal", "Later", "Message", "Now", "Pinned", "WriteBack", "WriteThrough"),
+        "roost.sdk.entity",
+    ),
     "parse_keys": "roost.core.signing",
     "sign_entry": "roost.core.passes",
+    "sign_login": "roost.core.passes",
+    "GateRefused": "roost.sdk.play",
+    "Player": "roost.sdk.play",
+    "play": "roost.sdk.play",
     "Client": "roost.sdk.client",
     "SyncClient": "roost.sdk.sync",
     "connect": "roost.sdk.connect",

@@ -17,6 +17,9 @@ from roost.alerts.notifier import Notifier
 from roost.alerts.options import SendOptions
 from roost.alerts.triggers import Triggers
 from roost.balancing.pool import Balancers
+from roost.balancing.server import Server
+from roost.binding.service import Bindings
+from roost.core.owner import Owner
 from roost.discovery.cache import ListCache
 from roost.discovery.health import HealthChecker
 from roost.discovery.metrics import DiscoveryMetrics
@@ -42,6 +45,18 @@ class Capability(Protocol):
         """What a process with these roles runs for it."""
 
 
+class StrategyChooser:
+    """Which server takes a user without a home, where binding is told to ask a strategy of balancing."""
+
+    def __init__(self, balancers: Balancers, strategy: str) -> None:
+        self._balancers = balancers
+        self._strategy = strategy
+
+    async def choose(self, type: str, user: str, /) -> Owner | None:  # noqa: A002
+        chosen = (await self._balancers.of(type, "*", self._strategy)).select_server(user)
+        return Owner(chosen.server_id, chosen.life) if isinstance(chosen, Server) else None
+
+
 class Platform:
     """What the edges (gateway, servers, CLI) are built from."""
 
@@ -60,7 +75,9 @@ class Platform:
         self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery, loops=loops)
         self.balancers = Balancers(self.discovery, loops)
         self.worlds = Worlds(store, settings.queue, key_ring(settings), self.discovery, loops=loops)
-        self.capabilities: tuple[Capability, ...] = (self.worlds,)
+        chooser = StrategyChooser(self.balancers, settings.binding.strategy)
+        self.bindings = Bindings(store, settings.binding, self.discovery, loops=loops, chooser=chooser)
+        self.capabilities: tuple[Capability, ...] = (self.worlds, self.bindings)
 
         alerts = settings.alerts
         options = SendOptions(settings.namespace or "roost", alerts.secret, alerts.per_minute, alerts.burst)

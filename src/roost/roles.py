@@ -24,8 +24,11 @@ from roost.core.errors import DataFolderInUse, InvalidInput, RoostError
 from roost.gateway.context import connection_limits
 from roost.gateway.server import build_app, build_ops_app
 from roost.local import api_token, describe_token, gateway_url, running_url, write_up_file
+from roost.servers.entity.serving import EntityIdentity, entity_server, load_class
+from roost.servers.gate.hosting import Identity as GateIdentity
+from roost.servers.gate.hosting import gate_server
 from roost.servers.hosting import Identity, game_server
-from roost.settings import NAMES, Loaded, Settings, value_of
+from roost.settings import NAMES, Loaded, Settings, environment_for, value_of
 from roost.store.inspect import check_server
 from roost.store.topology.embedded import make_private
 from roost.web.connections import raise_file_limit
@@ -35,10 +38,10 @@ log = logging.getLogger("roost.roles")
 
 Opened = TypeVar("Opened")
 
-ROLES = ("gateway", "manager", "gameserver")
+ROLES = ("gateway", "manager", "gameserver", "entity", "gate")
 """The roles that `roost up` knows; `--without` leaves one out."""
 
-ON_REQUEST = frozenset({"gameserver"})
+ON_REQUEST = frozenset({"gameserver", "entity", "gate"})
 """Those that run only `--with` them, each as a process of its own."""
 
 CHILD_STOP_S = 3.0
@@ -123,7 +126,10 @@ async def up(settings: Settings, without: tuple[str, ...], also: tuple[str, ...]
         stack.callback(settings.up_file.unlink, missing_ok=True)
         _announce(settings, url, platform)
         if "gameserver" in roles:
-            await stack.enter_async_context(_child("gameserver", settings, url))
+            await stack.enter_async_context(_child("gameserver", settings, "--url", url))
+        for role in ("entity", "gate"):
+            if role in roles:
+                await stack.enter_async_context(_child(role, settings))
         await stop.wait()
         print("stopping …", flush=True)
 
@@ -137,6 +143,34 @@ async def gameserver(settings: Settings, identity: Identity, wait_s: float = STO
         if server is not None:
             print(f"roost gameserver is up: {server.public_url}")
             print(f"  world   {settings.gameserver.world}, capacity {settings.gameserver.capacity}")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+            print("stopping …", flush=True)
+
+
+async def gate(settings: Settings, identity: GateIdentity, wait_s: float = STORE_WAIT_S) -> None:
+    """A gate on the store that others use too."""
+    stop = stop_signal()
+    opening = gate_server(settings, api_token(settings), identity, on_end=stop.set, wait_s=wait_s)
+    async with _unless(stop, opening) as server:
+        if server is not None:
+            print(f"roost gate is up: {server.url}")
+            if server.tcp_url:
+                print(f"  TCP     {server.tcp_url}")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+            print("stopping …", flush=True)
+
+
+async def entity(settings: Settings, identity: EntityIdentity, wait_s: float = STORE_WAIT_S) -> None:
+    """An entity server on the store that others use too, with the class that the settings name."""
+    stop = stop_signal()
+    opening = entity_server(
+        settings, load_class(settings.entity.class_name), identity, on_end=stop.set, wait_s=wait_s
+    )
+    async with _unless(stop, opening) as server:
+        if server is not None:
+            print(f"roost entity {identity.server_id} is up: {server.url} ({server.described})")
             print(f"  metrics {server.ops_url}/metrics", flush=True)
             await stop.wait()
             print("stopping …", flush=True)
@@ -212,13 +246,20 @@ async def _unless(
 
 
 @contextlib.asynccontextmanager
-async def _child(role: str, settings: Settings, url: str) -> AsyncIterator[None]:
-    """A role as a process of its own, ended before what it depends on."""
+async def _child(role: str, settings: Settings, *more: str) -> AsyncIterator[None]:
+    """A role as a process of its own, on the same store, ended before what it depends on."""
     flags = ["--data", str(settings.data), "--profile", settings.profile]
     flags += ["--config", settings.config] if settings.config else []
     # Its own session: a Ctrl-C in the terminal reaches it once, through us.
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "roost", role, *flags, "--url", url, start_new_session=True
+        sys.executable,
+        "-m",
+        "roost",
+        role,
+        *flags,
+        *more,
+        start_new_session=True,
+        env=environment_for(settings),
     )
     watching = asyncio.create_task(_watch(role, child))
     try:
@@ -228,11 +269,16 @@ async def _child(role: str, settings: Settings, url: str) -> AsyncIterator[None]
         if child.returncode is None:
             child.terminate()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CHILD_STOP_S):
+                async with asyncio.timeout(_stop_s(role, settings)):
                     await child.wait()
         if child.returncode is None:
             child.kill()
             await child.wait()
+
+
+def _stop_s(role: str, settings: Settings) -> float:
+    """How long a child may take to end; one that holds users writes them first."""
+    return CHILD_STOP_S + (settings.entity.stop_ms / 1000 if role == "entity" else 0.0)
 
 
 async def _watch(role: str, child: asyncio.subprocess.Process) -> None:

@@ -17,18 +17,23 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from roost.alerts.settings import AlertSettings
+from roost.binding.settings import BindingSettings
 from roost.core.errors import InvalidInput, InvalidSettings
 from roost.core.ids import check_name
 from roost.core.networks import is_loopback
 from roost.core.setting import check_fields, checked, secret_faults, setting
 from roost.core.signing import parse_keys
+from roost.db.settings import DatabaseSettings
+from roost.db.url import parse_database_url, sqlite_url
 from roost.discovery.settings import DiscoverySettings
 from roost.gateway.settings import GatewaySettings
-from roost.servers.settings import GameServerSettings
+from roost.servers.entity.settings import EntitySettings
+from roost.servers.settings import GameServerSettings, GateSettings
 from roost.store.settings import EmbeddedSettings, LinkSettings
 from roost.store.url import StoreUrl, parse_store_url
 from roost.waitingroom.settings import QueueSettings
 from roost.web.settings import ManagerSettings
+from roost.wire.settings import WireSettings
 
 PROFILES = ("dev", "lan", "cloud")
 TTL_SECONDS = {"dev": 30.0, "lan": 15.0, "cloud": 30.0}
@@ -61,14 +66,22 @@ class Settings:
         "", "Token with every scope. Empty: `roost up` makes one in the data folder.", secret=True
     )
     database: str = setting(
-        "", "Database for durable user state. Empty: SQLite in the data folder.", secret=True
+        "",
+        "Database for durable user state: sqlite:///file, postgresql://, mariadb:// or mysql://. Empty: "
+        "SQLite in users.db of the data folder.",
+        secret=True,
     )
     namespace: str = setting("", "Stands before every key, so that several Roosts can share a store.")
     queue_keys: str = setting(
         "", "Keys for receipts and entries: kid:base64,kid:base64; the first signs.", secret=True
     )
     ticket_keys: str = setting("", "Keys for tickets: kid:base64,kid:base64; the first signs.", secret=True)
-    wire_secret: str = setting("", "Shared secret by which gates and servers know each other.", secret=True)
+    wire_secret: str = setting(
+        "",
+        "Secret by which gates and servers know each other, the same for all of them. Empty in profile dev: "
+        "one is made in the data folder.",
+        secret=True,
+    )
     log_level: str = setting("info", "Least severe message that is logged.", choices=LOG_LEVELS)
     log_format: str = setting("auto", "auto: human in a terminal, JSON otherwise.", choices=LOG_FORMATS)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
@@ -77,8 +90,13 @@ class Settings:
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
     queue: QueueSettings = field(default_factory=QueueSettings)
+    binding: BindingSettings = field(default_factory=BindingSettings)
     gameserver: GameServerSettings = field(default_factory=GameServerSettings)
+    entity: EntitySettings = field(default_factory=EntitySettings)
+    gate: GateSettings = field(default_factory=GateSettings)
     manager: ManagerSettings = field(default_factory=ManagerSettings)
+    db: DatabaseSettings = field(default_factory=DatabaseSettings)
+    wire: WireSettings = field(default_factory=WireSettings)
 
     @property
     def store_url(self) -> StoreUrl:
@@ -88,6 +106,11 @@ class Settings:
     def store_folder(self) -> Path:
         """Where `embedded:` without a folder keeps its data."""
         return self.data / "store"
+
+    @property
+    def database_url(self) -> str:
+        """Where durable user state is, by default or as said."""
+        return self.database or sqlite_url(self.data / "users.db")
 
     @property
     def token_file(self) -> Path:
@@ -147,6 +170,8 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
     url = checked(faults, "store", parse_store_url, settings.store)
     if settings.namespace:
         checked(faults, "namespace", check_name, settings.namespace, "it")
+    if settings.database:
+        checked(faults, "database", parse_database_url, settings.database)
     for name in ("queue_keys", "ticket_keys"):
         if value_of(settings, name):
             checked(faults, name, parse_keys, value_of(settings, name))
@@ -302,6 +327,17 @@ def default_data_folder(environ: Mapping[str, str] | None = None) -> Path:
     return Path(named).expanduser().absolute()
 
 
+def environment_for(settings: Settings) -> dict[str, str]:
+    """The environment of a process on the same store and database; what flags said is in it, unseen."""
+    same = {
+        variable(name): str(value_of(settings, name))
+        for name in ("store", "database")
+        if value_of(settings, name)
+    }
+    without_files = {key: value for key, value in os.environ.items() if key.removesuffix("_FILE") not in same}
+    return without_files | same
+
+
 def client_defaults(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
     """(url, token) for a client that was given none."""
     environ = os.environ if environ is None else environ
@@ -329,7 +365,7 @@ def example() -> str:
         default = value_of(_DEFAULTS, name)
         lines += _commented(_metadata(name)["doc"])
         if _metadata(name)["choices"]:
-            lines.append(f"# One of: {', '.join(_metadata(name)['choices'])}.")
+            lines += _commented(f"One of: {', '.join(_metadata(name)['choices'])}.")
         lines += [f"# {plain} = {default!r}".replace("'", '"'), ""]
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(ADAPTERS, GROUND),
     "web": GROUND | {"api"},
     **dict.fromkeys(CAPABILITIES, GROUND | {"store", "wire", "db", "api"}),
-    "settings": GROUND | {"store"},
+    "settings": GROUND | {"store", "db"},
     "logs": GROUND,
     "local": GROUND | {"settings"},
     "app": BELOW_APP,
@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 """Part of the tree → the parts it may import, besides itself."""
 
-SECTION = re.compile(r"roost\.\w+\.settings")
+SECTION = re.compile(r"roost(\.\w+){1,2}\.settings")
 """The settings of a part: nothing but what its own fields need, so that `roost.settings` can collect them."""
 
 SDK_NEEDS = GROUND | {"api", "sdk"}

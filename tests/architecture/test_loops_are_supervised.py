@@ -11,6 +11,7 @@ SUPERVISOR = "roost.core.loops"
 ENDS_BY_ITSELF = {
     "roost.store.feed.Feed.follow": "a generator: its reader decides how long it lasts",
     "roost.discovery.service.Discovery.watch": "a generator: its reader decides how long it lasts",
+    "roost.binding.service.Bindings.follow": "a generator: its reader decides how long it lasts",
     "roost.waitingroom.desk.Desk.changes": "a generator: its reader decides how long it lasts",
     "roost.sdk.watching.Watch.changes": "a generator: its reader decides how long it lasts",
     "roost.web.stream.stream": "lasts as long as its reader stays",
@@ -20,6 +21,8 @@ ENDS_BY_ITSELF = {
     "roost.servers.hosting._registered": "has a deadline",
     "roost.drills.player.Player._ask": "has a deadline",
     "roost.drills.player.Player._get_in": "within the patience of the player",
+    "roost.db.network.NetworkBackend._until_done": "within the time of the verb",
+    "roost.db.network.walk": "a verb has a few statements",
 }
 """Async functions with `while True` that are no background loops, and why they end."""
 

@@ -19,6 +19,8 @@ LOOPS = {
     "health probe",
     "health vote",
     "fleet main",
+    "fleet entity b0",
+    "bindings b0",
     "store watch",
     "presence main",
     "admit main",

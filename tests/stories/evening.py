@@ -126,6 +126,8 @@ class Evening:
             "waits": self._waits,
             "goes in": self._goes_in,
             "tries": self._tries,
+            "logs in": self._logs_in,
+            "counts": self._counts,
             "speaks": self._speaks,
             "leaves": self._leaves,
             "is sent away": self._is_sent_away,
@@ -162,6 +164,13 @@ class Evening:
             return f"{server} refuses {person.name}: {error.status}"
         return f"{person.name} is in {server}"
 
+    async def _logs_in(self, person: Person, command: Command) -> str:
+        await person.log_in()
+        return f"{person.name} is welcome"
+
+    async def _counts(self, person: Person, command: Command) -> str:
+        return f"{person.name} has counted to {await person.count()}"
+
     async def _speaks(self, person: Person, command: Command) -> str:
         await person.speak()
         return f"{person.name} is heard"
@@ -196,6 +205,10 @@ class Evening:
                 return await self._panic()
             case ("until", "places", "and", "tickets", "would", "have", "ended"):
                 return await self._outlast()
+            case ("until", name, "lives", "on", server):
+                return await self._lives(name, server)
+            case ("until", "home", server, "takes", "new", "people"):
+                return await self._open_home(server)
             case ("until", "queue", "shows"):
                 return await self._queue({name: int(value) for name, value in command.options.items()})
         raise ValueError(f"nobody knows how to wait for {' '.join(command.args)}")
@@ -264,6 +277,27 @@ class Evening:
             return holds(next((row for row in rows if row["serverId"] == server), {}))
 
         await eventually(held, f"the ledger's row of {server}", PATIENCE_S, lambda: str(rows))
+
+    async def _lives(self, name: str, server: str) -> str:
+        """As the operator finds them."""
+        home: dict[str, Any] = {}
+
+        async def found() -> bool:
+            home.update(await self._get(f"/bind/v1/users/{name}"))
+            return home.get("serverId") == server
+
+        await eventually(found, f"{name} to live on {server}", PATIENCE_S, lambda: str(home))
+        return f"{name} lives on {server}"
+
+    async def _open_home(self, server: str) -> str:
+        rows: dict[str, Any] = {}
+
+        async def found() -> bool:
+            rows.update(await self._get("/bind/v1/servers"))
+            return rows.get("availableEntities", {}).get(server) is True
+
+        await eventually(found, f"home {server} to take people", PATIENCE_S, lambda: str(rows))
+        return f"home {server} takes new people"
 
     async def _queue(self, wanted: dict[str, int]) -> str:
         seen: dict[str, Any] = {}

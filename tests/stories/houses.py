@@ -1,4 +1,4 @@
-"""The processes of an evening: gateways, managers and game servers on one store, each with a name."""
+"""The processes of an evening on one store, each with a name: gateways, managers, games, gates and homes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ SETTINGS = {
     "ROOST_QUEUE__IP_PER_SECOND": "10000",
 }
 STOP_S = 20.0
+JOURNALED = "roost.servers.entity.reference:JournalReference"
+"""What homes of these stories hold: nothing that they acknowledged is lost."""
 
 
 class Pager:
@@ -73,6 +75,11 @@ class Houses:
     def _command(self, name: str, flags: tuple[str, ...]) -> list[str]:
         role, _, number = name.partition(" ")
         port = self._ports.setdefault(name, free_port())
+        if role == "gate":  # a server of the world, as its game servers are
+            own = ("--type", "game", "--server-id", f"gate-{number}", "--tcp-port", "0", "--world", "main")
+            return [role, "--port", str(port), *own, *flags]
+        if role == "home":
+            return ["entity", "--port", str(port), "--id", number, "--class", JOURNALED, *flags]
         if role != "game":
             return [role, "--port", str(port), *flags]
         where = self.wire.url.replace("redis", "http") if self.wire else ",".join(self.gateways)

@@ -18,6 +18,7 @@ from aiohttp import (
 )
 
 from roost.api.queue import RECEIPT_HEADER, TICKET_HEADER, PlaceReply
+from roost.sdk.play import GateRefused, Player, play
 from roost.testing import eventually
 
 PAUSE_S = 0.2
@@ -39,6 +40,7 @@ class Person:
         self._receipt = ""
         self._wants_in = False
         self._inside: ClientWebSocketResponse | None = None
+        self._player: Player | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -139,6 +141,23 @@ class Person:
             if message.type is WSMsgType.TEXT:
                 self.heard.append(message.json().get("message", ""))
 
+    async def log_in(self) -> None:
+        """At the gate that the ticket is for; from there on every message finds its way home."""
+        place = self.place
+        assert place.status == "PROMOTED", place
+        self._player = await play(place.server_url, place.ticket_id).__aenter__()
+        self._wants_in = False
+
+    async def count(self) -> object:
+        """One more, at home, wherever that is; whoever is refused asks again when told to."""
+        assert self._player is not None, f"{self.name} has not logged in"
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await self._player.request("count")
+                except GateRefused as refused:
+                    await asyncio.sleep(refused.retry_after_s or PAUSE_S)
+
     async def speak(self) -> None:
         """Say something that is heard by everybody there, so by themselves."""
         assert self._inside is not None, f"{self.name} is in no game"
@@ -155,5 +174,7 @@ class Person:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._player is not None:
+            await self._player.close()
         if self._inside is not None:
             await self._inside.close()

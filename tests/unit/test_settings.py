@@ -230,3 +230,14 @@ def test_no_row_of_the_settings_shows_a_secret_of_the_alerts() -> None:
     )
     assert "hunter2" not in str(list(loaded.rows()))
     assert "hunter2" not in repr(loaded.settings.alerts.targets())
+
+
+def test_the_database_is_a_file_in_the_data_folder_unless_said() -> None:
+    assert load(ROOST_DATA="/data").settings.database_url == "sqlite:////data/users.db"
+    assert load(ROOST_DATABASE="mysql://h/d").settings.database_url == "mysql://h/d"
+
+
+def test_a_database_url_that_does_not_fit_is_a_fault_without_its_password() -> None:
+    with pytest.raises(InvalidSettings, match=r"database: .* needs the name of a database") as error:
+        load(ROOST_DATABASE="postgresql://u:a-secret@host")
+    assert "a-secret" not in str(error.value)

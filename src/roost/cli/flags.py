@@ -11,7 +11,7 @@ import typer
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`--name`, which sets `setting`."""
+    """`--name`, which sets `setting`. A name that Python reserves ends with an underscore."""
 
     name: str
     type: Any
@@ -23,7 +23,9 @@ class Flag:
 
     @property
     def annotation(self) -> Any:
-        option = typer.Option(f"--{self.name.replace('_', '-')}", help=self.help, show_default=self.shown)
+        option = typer.Option(
+            f"--{self.name.rstrip('_').replace('_', '-')}", help=self.help, show_default=self.shown
+        )
         return Annotated[self.type, option]
 
 

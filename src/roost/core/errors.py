@@ -32,6 +32,7 @@
     │       ├── FencedInstance      a later life took over: stop
     │       └── ServerIdTaken       wait until the other is gone, or take another id
     ├── Unavailable             not now: come again after `retry_after_s`
+    │   └── NotSent                 another server was not asked: certainly nothing was done
     ├── StoreError
     │   ├── StoreUnavailable    nothing was done, or doing it again is harmless: try later
     │   │   └── StoreOverloaded
@@ -200,6 +201,13 @@ class Unavailable(RoostError):
 
     code = "UNAVAILABLE"
     hint = "try again shortly"
+
+
+class NotSent(Unavailable):
+    """The request did not reach the other server, or was refused there before anything was done."""
+
+    code = "NOT_SENT"
+    hint = "nothing was changed; try again shortly"
 
 
 class QueueRefused(Mistake):

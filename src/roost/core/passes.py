@@ -1,7 +1,8 @@
-"""What people of a waiting room carry: the pass of the login service, the receipt of a place, the ticket.
+"""What people carry: the passes of the login service, the receipt of a place, the ticket, the session.
 
     keys = parse_keys(os.environ["ROOST_QUEUE_KEYS"])
     signature = sign_entry(keys, user="u-17", world="main", ttl_s=60)     # in the login service
+    token = sign_login(keys, user="u-17", ttl_s=60)                       # where no waiting room is asked
 
 Each is a signed token of its own kind, so none can stand for another. A ticket's end is in it for looking
 only: the store decides whether it is still good.
@@ -76,6 +77,29 @@ class LifePass(msgspec.Struct, array_like=True, frozen=True):
     life: str
 
 
+class LoginPass(msgspec.Struct, array_like=True, frozen=True):
+    """The login service vouches for this user at a gate, until then."""
+
+    user: str
+    expires_at: float
+    """Unix seconds."""
+    types: tuple[str, ...] = ()
+    """Service types that they may talk to; empty: those that the gate allows everybody."""
+    nickname: str = ""
+
+
+class ResumePass(msgspec.Struct, array_like=True, frozen=True):
+    """This user had this session at a gate, and may go on with it until then."""
+
+    user: str
+    session: str
+    expires_at: float
+    """Unix seconds."""
+    types: tuple[str, ...] = ()
+    """As in the pass of the login."""
+    nickname: str = ""
+
+
 Pass = TypeVar("Pass")
 
 
@@ -107,6 +131,8 @@ class Passes:
         self.ticket_digests = tuple(_digest(key) for key in ticket_keys)
         """By which two processes see whether they sign alike; the keys cannot be found from them."""
         self._lives = _Codec(Kind.LIFE, LifePass, queue_keys)
+        self._logins = _Codec(Kind.LOGIN, LoginPass, queue_keys)
+        self._resumes = _Codec(Kind.RESUME, ResumePass, queue_keys)
 
     def entry(self, signature: str, world: str, user: str, now: float) -> EntryPass:
         """What the login service signed for this user; `TokenRefused` if it did not."""
@@ -136,6 +162,24 @@ class Passes:
         """`TokenRefused` unless a gateway gave this life to this server and signed it."""
         if self._lives.verify(token) != LifePass(server_id, life):
             raise TokenRefused("the proof is of another server or life")
+
+    def login(self, token: str, now: float) -> LoginPass:
+        """What the login service signed for a gate; `TokenRefused` if it did not, or not for so long."""
+        login = self._logins.verify(token)
+        assert isinstance(login, LoginPass)
+        if login.expires_at <= now:
+            raise TokenRefused("the login token has expired")
+        return login
+
+    def resume(self, token: str, now: float) -> ResumePass:
+        resume = self._resumes.verify(token)
+        assert isinstance(resume, ResumePass)
+        if resume.expires_at <= now:
+            raise TokenRefused("the resume token has expired")
+        return resume
+
+    def sign_resume(self, resume: ResumePass) -> str:
+        return self._resumes.sign(resume)
 
     def sign_life(self, server_id: str, life: str) -> str:
         return self._lives.sign(LifePass(server_id, life))
@@ -188,3 +232,17 @@ def sign_entry(
     """
     expires_at = (time.time() if now is None else now) + ttl_s
     return _Codec(Kind.ENTRY, EntryPass, keys).sign(EntryPass(world, user, class_, expires_at, party, size))
+
+
+def sign_login(
+    keys: tuple[MasterKey, ...],
+    *,
+    user: str,
+    types: tuple[str, ...] = (),
+    nickname: str = "",
+    ttl_s: float = 300.0,
+    now: float | None = None,
+) -> str:
+    """The token with which a login service sends a user to a gate that asks for no ticket."""
+    expires_at = (time.time() if now is None else now) + ttl_s
+    return _Codec(Kind.LOGIN, LoginPass, keys).sign(LoginPass(user, expires_at, types, nickname))

@@ -40,6 +40,10 @@ class Kind(enum.Enum):
     """The login service vouches for a user who wants to enter."""
     LIFE = b"L"
     """A server was registered under this life."""
+    LOGIN = b"G"
+    """The login service vouches for a user who connects to a gate."""
+    RESUME = b"S"
+    """A gate had this session: its user may go on with it, here or at another gate."""
 
 
 @dataclass(frozen=True, slots=True)

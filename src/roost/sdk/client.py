@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Self
 
+from roost.api.binding import ENTITY, Home
 from roost.api.discovery import Beat, BeatReply, EndCause, Registered
 from roost.api.queue import WORLD
 from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
@@ -209,6 +210,12 @@ class Client(Looking):
                     raise
                 log.warning("waiting for the server id", extra={"reason": taken.message})
                 await asyncio.sleep(1.0)
+
+    # -- where users are
+
+    async def home_of(self, user: str, type: str = ENTITY) -> Home:  # noqa: A002
+        """Which server holds a user, since when and why; `UnknownBinding` if none does."""
+        return await (await self._transport()).homes.home_of(type, user)
 
     # -- a game server lets people in
 

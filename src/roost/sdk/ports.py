@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol
 
+from roost.api.binding import Home
 from roost.api.discovery import (
     Beat,
     BeatReply,
@@ -64,6 +65,12 @@ class Admission(Protocol):
     async def report(self, world: str, server_id: str, given: ReportInput) -> ReportReply: ...
 
 
+class Homes(Protocol):
+    """Bindings: which server holds a user."""
+
+    async def home_of(self, type_: str, user: str) -> Home: ...
+
+
 class Transport(Protocol):
     """One way to Roost, open until it is closed. Used on the event loop that opened it."""
 
@@ -72,6 +79,9 @@ class Transport(Protocol):
 
     @property
     def admission(self) -> Admission: ...
+
+    @property
+    def homes(self) -> Homes: ...
 
     async def close(self) -> None: ...
 

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self, TypeVar
 
+from roost.api.binding import ENTITY, Home
 from roost.api.discovery import BeatReply, Change, Instance, InstanceDetail, Registered
 from roost.api.queue import How
 from roost.core.errors import InvalidInput
@@ -75,6 +76,9 @@ class SyncClient:
 
     def register(self, **fields: Any) -> Registered:
         return self._wait(self._client.register(**fields))
+
+    def home_of(self, user: str, type: str = ENTITY) -> Home:  # noqa: A002
+        return self._wait(self._client.home_of(user, type))
 
     def heartbeat(self, instance_id: str, **patch: Any) -> BeatReply:
         return self._wait(self._client.heartbeat(instance_id, **patch))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from roost.core.ids import check_name
 
-Kind = Literal["discovery", "world", "alerts"]
+Kind = Literal["discovery", "world", "alerts", "binding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +37,8 @@ def alerts() -> Scope:
 def world(name: str) -> Scope:
     """The waiting room of one world."""
     return Scope("world", check_name(name, "world"))
+
+
+def partition(number: int) -> Scope:
+    """One of the parts that the bindings of all users are spread over."""
+    return Scope("binding", f"b{number}")

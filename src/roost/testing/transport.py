@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from roost.api.binding import Home, UnknownBinding
 from roost.api.discovery import (
     Beat,
     BeatReply,
@@ -299,6 +300,21 @@ class FakeAdmission:
         return found is not None and (found.life, found.connection) == (life, connection)
 
 
+class FakeHomes:
+    """Homes as the test puts them there."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script = script or Script()
+        self.homes: dict[tuple[str, str], Home] = {}
+        """By type and user."""
+
+    async def home_of(self, type_: str, user: str) -> Home:
+        self.script.arrive("home_of", user)
+        if (type_, user) not in self.homes:
+            raise UnknownBinding
+        return await self.script.reply("home_of", user, self.homes[type_, user])
+
+
 class FakeTransport:
     """Every port of the SDK, by one script. Any number of clients may share it, their hearts too."""
 
@@ -306,6 +322,7 @@ class FakeTransport:
         self.script = Script()
         self.registry = FakeRegistry(self.script, ttl_seconds)
         self.admission = FakeAdmission(self.script)
+        self.homes = FakeHomes(self.script)
         self.opened = 0
         self.closed = 0
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.errors import TokenRefused
-from roost.core.passes import BASE, Passes, Receipt, Ticket, peek_user, sign_entry
+from roost.core.passes import BASE, Passes, Receipt, ResumePass, Ticket, peek_user, sign_entry, sign_login
 from roost.core.signing import MAX_TOKEN_CHARS, MasterKey
 
 OLD, NEW, TICKETS = (MasterKey(kid, kid.encode() * 16) for kid in ("old", "new", "tkt"))
@@ -101,3 +101,32 @@ def test_a_ticket_can_be_looked_at_without_its_key() -> None:
 def test_the_longest_ids_fit_into_a_token() -> None:
     long = Receipt("w" * 32, "é" * 64, 2**53, 2**53, ":" + "c" * 16, 2**31)
     assert PASSES.receipt(PASSES.sign_receipt(long), long.world, long.user) == long
+
+
+def test_a_login_token_is_good_until_its_end_and_carries_what_was_signed() -> None:
+    token = sign_login((OLD,), user="ann", types=("entity", "pets"), nickname="A", now=0.0, ttl_s=10)
+    login = PASSES.login(token, 9.9)
+    assert (login.user, login.types, login.nickname) == ("ann", ("entity", "pets"), "A")
+    with pytest.raises(TokenRefused, match="expired"):
+        PASSES.login(token, 10.0)
+
+
+def test_a_resume_token_names_a_session_until_its_end() -> None:
+    resume = ResumePass("ann", "s-1", 10.0, ("entity",), "A")
+    assert PASSES.resume(PASSES.sign_resume(resume), 9.9) == resume
+    with pytest.raises(TokenRefused, match="expired"):
+        PASSES.resume(PASSES.sign_resume(resume), 10.0)
+
+
+def test_nothing_else_logs_in_or_resumes() -> None:
+    same = Passes((OLD,), (OLD,))
+    login, resume = sign_login((OLD,), user="ann"), same.sign_resume(ResumePass("ann", "s", 2e9))
+    others = [sign_entry((OLD,), user="ann"), same.sign_receipt(RECEIPT), same.sign_ticket(TICKET)]
+    for wrong in (resume, *others, sign_login((NEW,), user="ann")):
+        with pytest.raises(TokenRefused):
+            same.login(wrong, 0.0)
+    for wrong in (login, *others):
+        with pytest.raises(TokenRefused):
+            same.resume(wrong, 0.0)
+    with pytest.raises(TokenRefused):
+        same.ticket(login, "main")

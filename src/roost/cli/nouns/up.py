@@ -16,22 +16,28 @@ app = typer.Typer(add_completion=False)
 @app.command(
     rich_help_panel=PANEL,
     epilog="Examples:  roost up   ·   roost up --port 9000 --data ./state   ·   roost up --store redis://127.0.0.1"
-    "   ·   roost up --with gameserver",
+    "   ·   roost up --with gameserver   ·   roost up --with entity,gate",
 )
 @takes(*GATEWAY)
 def up(
     cli: Context,
     without: Annotated[list[str] | None, typer.Option(help="Leave a role out; may be repeated.")] = None,
     also: Annotated[
-        list[str] | None, typer.Option("--with", help="Run a role that is off by default: gameserver.")
+        list[str] | None,
+        typer.Option("--with", help="Run roles that are off by default: gameserver, entity, gate."),
     ] = None,
 ) -> None:
     """Run everything on this machine, with a store of its own unless --store names one."""
     from roost import roles
 
-    left_out, added = tuple(without or ()), tuple(also or ())
+    left_out, added = _named(without), _named(also)
     if unknown := {*left_out, *added} - set(roles.ROLES):
         raise InvalidInput(
             f"no role {', '.join(sorted(unknown))}", hint=f"roles are: {', '.join(roles.ROLES)}"
         )
     roles.run(roles.up(cli.start(), left_out, added))
+
+
+def _named(given: list[str] | None) -> tuple[str, ...]:
+    """The roles of a flag that may be repeated, and hold several each."""
+    return tuple(name.strip() for part in given or () for name in part.split(",") if name.strip())

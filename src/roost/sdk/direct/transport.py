@@ -7,10 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from roost.binding.service import Bindings
 from roost.core.loops import Loops
 from roost.discovery.probes import Prober
 from roost.discovery.service import Discovery
 from roost.sdk.direct.admission import DirectAdmission
+from roost.sdk.direct.homes import DirectHomes
 from roost.sdk.direct.registry import DirectRegistry
 from roost.sdk.direct.sweeper import Sweeper
 from roost.settings import Loaded
@@ -27,6 +29,7 @@ class PlatformTransport:
     def __init__(self, platform: Platform) -> None:
         self.registry = DirectRegistry(platform.discovery, platform.prober)
         self.admission = DirectAdmission(lambda: platform.worlds)
+        self.homes = DirectHomes(lambda: platform.bindings)
 
     async def close(self) -> None:
         """The platform belongs to its opener, who closes it."""
@@ -40,6 +43,7 @@ class StoreTransport:
         self.registry = DirectRegistry(discovery, prober)
         # With the settings of this machine: a direct client needs the signing keys too.
         self.admission = DirectAdmission(cache(lambda: _worlds(store, discovery)))
+        self.homes = DirectHomes(cache(lambda: _bindings(store, discovery)))
         self._store = store
         self._sweeping: asyncio.Task[None] | None = None
         if loops is not None:
@@ -67,3 +71,7 @@ def _worlds(store: Store, discovery: Discovery) -> Worlds:
 
     settings = Loaded.load().settings
     return Worlds(store, settings.queue, key_ring(settings), discovery)
+
+
+def _bindings(store: Store, discovery: Discovery) -> Bindings:
+    return Bindings(store, Loaded.load().settings.binding, discovery)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roost.sdk.http.admission import HttpAdmission
+from roost.sdk.http.homes import HttpHomes
 from roost.sdk.http.registry import HttpRegistry
 from roost.sdk.http.session import Session
 
@@ -12,6 +13,7 @@ class HttpTransport:
         self._session = Session(url, token)
         self.registry = HttpRegistry(self._session)
         self.admission = HttpAdmission(self._session)
+        self.homes = HttpHomes(self._session)
 
     async def close(self) -> None:
         await self._session.close()

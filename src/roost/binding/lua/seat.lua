@@ -1,0 +1,16 @@
+-- Take (`ZADD`) or give back a seat on a life of a server, and rank the server anew if that life is its present one.
+-- For `grant` alone: nothing else counts seats.
+-- @include server_row
+-- @include server_rank
+local function seat(keys, ctx, record, id, life, is_taken)
+  local binders = keys.binders .. record.kind .. ':' .. id .. ':' .. life
+  if is_taken then
+    redis.call('ZADD', binders, 0, record.user)
+  else
+    redis.call('ZREM', binders, record.user)
+  end
+  local row = server_row(keys, record.kind, id)
+  if row and row.life == life then
+    server_rank(keys, ctx, record.kind, id, row)
+  end
+end

@@ -1,0 +1,244 @@
+"""The bindings of all users: each verb goes to the partition of its user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from roost.api.discovery import Watcher
+from roost.binding.fleet import Fleet
+from roost.binding.keeper import Keeper
+from roost.binding.metrics import BindingMetrics
+from roost.binding.model import BindingChange, Record, ServerRow
+from roost.binding.partition import JournalAnswer, JournalEntry, Kept, Lost, Partition
+from roost.binding.rules import LEAST_LOADED, parse_types, partition_of
+from roost.binding.scripts import (
+    Beaten,
+    Changed,
+    Dead,
+    Ended,
+    NoServer,
+    NotOwner,
+    Released,
+    Renewed,
+    Repaired,
+    Resolved,
+    Unknown,
+)
+from roost.binding.settings import BindingSettings
+from roost.core.errors import InvalidInput
+from roost.core.events import Gap
+from roost.core.loops import Loops
+from roost.core.owner import Owner
+from roost.store.store import Store
+
+UNPLACED = "unplaced"
+JOURNAL_PAGE = 500
+
+
+class Chooser(Protocol):
+    """Chooses a server where the store does not: a strategy of balancing."""
+
+    async def choose(self, type: str, user: str, /) -> Owner | None: ...  # noqa: A002
+
+
+class Bindings:
+    """Which server holds a user. Verbs of owners need a lease in the partition: see `beat`."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: BindingSettings,
+        discovery: Watcher,
+        *,
+        loops: Loops | None = None,
+        chooser: Chooser | None = None,
+    ) -> None:
+        """`discovery` says which servers there are; `chooser` is asked if the settings name a strategy."""
+        self.settings = settings
+        self.types = parse_types(settings.types)
+        self.partitions = [Partition(store, number, settings) for number in range(settings.partitions)]
+        self._store = store
+        self.keepers = [self._keeper(one, discovery, loops or Loops()) for one in self.partitions]
+        self._chooser = chooser if settings.strategy != LEAST_LOADED else None
+
+    @property
+    def metrics(self) -> BindingMetrics:
+        return BindingMetrics(self)
+
+    def _keeper(self, partition: Partition, discovery: Watcher, loops: Loops) -> Keeper:
+        changed = asyncio.Event()
+        fleets = [Fleet(partition, discovery, type_, changed, loops) for type_ in self.types]
+        return Keeper(partition, fleets, changed, loops)
+
+    def loops(self, roles: Collection[str]) -> list[Coroutine[Any, Any, None]]:
+        """What a process runs for the bindings: a manager leads partitions, a gateway only reads."""
+        return [self._keep(keeper) for keeper in self.keepers] if "manager" in roles else []
+
+    async def _keep(self, keeper: Keeper) -> None:
+        await self._store.leader(keeper.partition.scope, "manager").lead(keeper.run)
+
+    def partition_of(self, type_: str, user: str) -> int:
+        return partition_of(type_, user, len(self.partitions))
+
+    def _of(self, type_: str, user: str) -> Partition:
+        return self.partitions[partition_of(type_, user, len(self.partitions))]
+
+    # -- who holds a user
+
+    def read(self, type_: str, user: str) -> Coroutine[Any, Any, Record | None]:
+        """What the map says, in one plain read; whether the owner is alive is not asked."""
+        return self._of(type_, user).read(type_, user)
+
+    async def resolve(self, type_: str, user: str, *, seen: int = 0, version: str = "") -> Resolved:
+        """Who holds a user; places whoever has no living owner. A grant is above `seen`."""
+        partition = self._of(type_, user)
+        if self._chooser is None:
+            return await partition.resolve(type_, user, seen=seen, version=version)
+        found = await partition.resolve(type_, user, seen=seen, version=version, place=False)
+        if found != NoServer(UNPLACED):
+            return found
+        owner = await self._chooser.choose(type_, user)
+        placed = await partition.bind(type_, user, owner, seen=seen) if owner else found
+        if isinstance(placed, NoServer):  # it filled up or ended meanwhile: the store knows one that did not
+            return await partition.resolve(type_, user, seen=seen, version=version)
+        return placed
+
+    async def bind(self, type_: str, user: str, owner: Owner, *, seen: int = 0) -> Resolved:
+        """Place a user who has no living owner onto this life of a server."""
+        return await self._of(type_, user).bind(type_, user, owner, seen=seen)
+
+    # -- what owners say
+
+    async def release(self, type_: str, user: str, owner: Owner, epoch: int) -> Released | NotOwner:
+        """The owner gives a user up; a tombstone keeps the epoch."""
+        return await self._of(type_, user).release(type_, user, owner, epoch)
+
+    async def renew(self, type_: str, user: str, owner: Owner, *, above: int) -> Renewed | NotOwner:
+        """A new epoch above `above` for the owner, or for one that claims a user whom nobody holds.
+
+        `NotOwner` with a record that names the caller: its lease is over. Beat first.
+        """
+        return await self._of(type_, user).renew(type_, user, owner, above=above)
+
+    async def reassert(self, type_: str, owner: Owner, held: Sequence[tuple[str, int]]) -> list[Kept | Lost]:
+        """Say again whom this owner holds and under which epochs; what the store lost is restored."""
+        by_partition: dict[int, list[int]] = {}
+        for at, (user, _) in enumerate(held):
+            by_partition.setdefault(self.partition_of(type_, user), []).append(at)
+        answers: dict[int, Kept | Lost] = {}
+        for number, places in by_partition.items():
+            told = await self.partitions[number].reassert(type_, owner, [held[at] for at in places])
+            answers.update(zip(places, told, strict=True))
+        return [answers[at] for at in range(len(held))]
+
+    async def repair(
+        self, type_: str, user: str, wrong: Owner, epoch: int, right: Owner, *, above: int
+    ) -> Repaired | Dead | Changed:
+        """The row names `right`, the map `wrong` under `epoch`: give the user back to `right` if it lives."""
+        return await self._of(type_, user).repair(type_, user, wrong, epoch, right, above=above)
+
+    async def beat(
+        self,
+        type_: str,
+        owner: Owner,
+        *,
+        capacity: int,
+        version: str = "",
+        partition: int = 0,
+        active: Sequence[str] = (),
+    ) -> Beaten | Unknown | Ended:
+        """This life is alive in the partition; `active` are its users there that were used lately."""
+        return await self._numbered(partition).beat(
+            type_, owner, capacity=capacity, version=version, active=active
+        )
+
+    async def bury(self, type_: str, owner: Owner) -> int:
+        """End a life for good, in every partition; returns how many users it held."""
+        return sum(await asyncio.gather(*(one.bury(type_, owner) for one in self.partitions)))
+
+    async def unbind(self, type_: str, user: str) -> Record | None:
+        """An operator takes a user away from whoever holds them; the record as it was. What the owner has not
+        saved is lost: its next flush is refused."""
+        partition = self._of(type_, user)
+        record = await partition.read(type_, user)
+        if record is None or record.owner is None:
+            return None
+        answer = await partition.release(type_, user, record.owner, record.epoch, why="unbound")
+        return record if isinstance(answer, Released) else await self.unbind(type_, user)
+
+    async def history(self, type_: str, user: str, limit: int) -> list[BindingChange]:
+        """The last changes of a user, newest first, as far back as the feed reaches."""
+        return await self._of(type_, user).history(type_, user, limit)
+
+    # -- the journal
+
+    async def append(
+        self, type_: str, partition: int, entries: Sequence[JournalEntry | tuple[str, int, int, bytes]]
+    ) -> list[JournalAnswer]:
+        """Append messages of users of this partition, each if its epoch holds; true answers are in it."""
+        return await self._numbered(partition).append(type_, [JournalEntry(*entry) for entry in entries])
+
+    async def read_journal(self, type_: str, user: str, after: int) -> list[JournalEntry]:
+        """Every entry after the sequence."""
+        partition, found = self._of(type_, user), list[JournalEntry]()
+        page = await partition.read_journal(type_, user, after, JOURNAL_PAGE)
+        while page:
+            found += page
+            page = await partition.read_journal(type_, user, page[-1].sequence, JOURNAL_PAGE)
+        return found
+
+    async def trim(self, type_: str, user: str, up_to: int) -> int:
+        """Forget what the row of the database holds."""
+        return await self._of(type_, user).trim(type_, user, up_to)
+
+    # -- who is there
+
+    async def follow(self, partition: int = 0) -> AsyncIterator[BindingChange | Gap]:
+        """Every change of hands in a partition, for ever. A `Gap` comes first, and whenever continuity cannot
+        be proved: forget what was known, all that comes after it is told."""
+        feed = self._numbered(partition).feed
+        while True:
+            after = await feed.head()
+            yield Gap(after)
+            async with aclosing(feed.follow(after)) as entries:
+                async for entry in entries:
+                    if isinstance(entry, Gap):
+                        break
+                    try:
+                        yield BindingChange.of(entry)
+                    except (KeyError, ValueError):  # not one of ours
+                        yield Gap(entry.mark)
+
+    async def binders(
+        self, type_: str, owner: Owner, cursor: str = "", count: int = 100, *, partition: int = 0
+    ) -> list[str]:
+        """Users of one life in a partition, in the order of their names, those behind `cursor`."""
+        return await self._numbered(partition).binders(type_, owner, cursor, count)
+
+    async def servers(self, type_: str) -> list[ServerRow]:
+        """Every server of a type, with its users in all partitions; alive and open where it is so in all."""
+        rows: dict[str, ServerRow] = {}
+        for board in await asyncio.gather(*(one.board(type_) for one in self.partitions)):
+            for row in board.servers:
+                rows[row.server_id] = _joined(rows.get(row.server_id), row)
+        return sorted(rows.values())
+
+    def _numbered(self, partition: int) -> Partition:
+        if not 0 <= partition < len(self.partitions):
+            raise InvalidInput(f"there is no partition {partition}, there are {len(self.partitions)}")
+        return self.partitions[partition]
+
+
+def _joined(known: ServerRow | None, row: ServerRow) -> ServerRow:
+    if known is None:
+        return row
+    return known._replace(
+        capacity=known.capacity + row.capacity,
+        users=known.users + row.users,
+        open=known.open and row.open,
+        known=known.known and row.known,
+        alive=known.alive and row.alive,
+    )

@@ -1,0 +1,94 @@
+"""The tables, once for every database, and the order of a row's columns in every statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from roost.core.ids import MAX_ID_BYTES
+
+VERSION = 1
+"""The schema that this code writes; `steps.py` says how a database gets there."""
+
+METADATA = MetaData()
+
+IN_MYSQL: dict[str, Any] = {
+    "mysql_engine": "InnoDB",
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_bin",
+    "mariadb_engine": "InnoDB",
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_bin",
+}
+"""Compared by code points: `Anna` and `anna` are two users, as they are in the store."""
+
+
+def _id() -> Any:
+    return String(MAX_ID_BYTES).with_variant(String(MAX_ID_BYTES, collation="C"), "postgresql")
+
+
+def _blob() -> Any:
+    return LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+users = Table(
+    "roost_users",
+    METADATA,
+    Column("type", _id(), primary_key=True),
+    Column("user_id", _id(), primary_key=True),
+    Column("owner_server", _id(), nullable=True),
+    Column("owner_life", _id(), nullable=True),
+    _number("epoch"),
+    _number("revision"),
+    Column("schema_version", Integer, nullable=False),
+    Column("min_reader", Integer, nullable=False),
+    _number("last_sequence"),
+    Column("replies", _blob(), nullable=False),
+    Column("state", _blob(), nullable=True),
+    _number("created_at"),
+    _number("updated_at"),
+    _number("claim_id"),
+    **IN_MYSQL,
+)
+
+ROW = list(users.c)
+"""The columns that `model.row_of` takes, in its order."""
+
+versions = Table(
+    "roost_schema",
+    METADATA,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(100), nullable=False),
+    _number("applied_at"),
+    **IN_MYSQL,
+)
+"""A row for each step that was taken; the largest version is the schema's."""
+
+
+class now_ms(FunctionElement[int]):  # noqa: N801 — reads as a function of SQL
+    """Milliseconds since 1970 by the database's clock."""
+
+    inherit_cache = True
+    type = BigInteger()
+
+
+_NOW = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+    "mysql": "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+    "mariadb": "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+}
+
+
+@compiles(now_ms)
+def _compile_now(_element: now_ms, compiler: SQLCompiler, **_kw: Any) -> str:
+    return _NOW[compiler.dialect.name]

@@ -1,0 +1,155 @@
+"""What each verb asks of the database, without I/O: a generator of statements that takes their results.
+
+The SQLite thread steps it through, the network drivers await each statement; the rules stand here once. Every
+verb may be repeated after a lost connection: a claim finds itself by its id, a flush by its epoch, revision
+and content, a release by the row that has no owner at its epoch.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from roost.core.owner import Owner
+from roost.db.model import Claimed, Fenced, Flush, Flushed, FlushResult, Refused, Row, row_of
+from roost.db.statements import Statement, Statements
+
+T = TypeVar("T")
+
+
+class Result(NamedTuple):
+    """The rows that a statement answered, and how many it changed."""
+
+    rows: Sequence[Sequence[Any]]
+    changed: int
+
+
+Query = tuple[Statement, tuple[Any, ...]]
+Steps = Generator[Query, Result, T]
+
+
+class Claim(NamedTuple):
+    """A claim under an id of its own, the same however often it is sent."""
+
+    type: str
+    user: str
+    owner: Owner
+    epoch: int
+    judged: int
+    claim_id: int
+
+    @classmethod
+    def make(cls, type_: str, user: str, owner: Owner, epoch: int, judged: int) -> Claim:
+        return cls(type_, user, owner, epoch, judged, secrets.randbits(62) + 1)
+
+
+class Release(NamedTuple):
+    type: str
+    user: str
+    owner: Owner
+    epoch: int
+
+
+def read(known: Statements, type_: str, user: str) -> Steps[Row | None]:
+    found = yield _query(known.read, {"type": type_, "user_id": user})
+    return row_of(found.rows[0]) if found.rows else None
+
+
+def claim(known: Statements, asked: Claim) -> Steps[Claimed | Refused]:
+    values = {
+        "type": asked.type,
+        "user_id": asked.user,
+        "owner_server": asked.owner.server_id,
+        "owner_life": asked.owner.life,
+        "epoch": asked.epoch,
+        "judged": asked.judged,
+        "claim_id": asked.claim_id,
+    }
+    answer = yield _query(known.claim if asked.judged else known.claim_new, values)
+    row = row_of(answer.rows[0]) if answer.rows else (yield from read(known, asked.type, asked.user))
+    if row is None:
+        return Refused(Row.absent(asked.type, asked.user))
+    return Claimed(row) if row.claim_id == asked.claim_id else Refused(row)
+
+
+def flush(known: Statements, asked: Flush) -> Steps[FlushResult]:
+    answer = yield _query(known.flush, flush_values(asked))
+    if answer.changed:
+        return Flushed()
+    return (yield from explain_flush(known, asked))
+
+
+def explain_flush(known: Statements, asked: Flush) -> Steps[FlushResult]:
+    """Why a flush changed nothing: it was there already, or it is fenced."""
+    row = yield from read(known, asked.type, asked.user)
+    return Flushed() if row is not None and is_in(asked, row) else Fenced(row)
+
+
+def flush_by_arrays(known: Statements, asked: Sequence[Flush]) -> Steps[list[FlushResult]]:
+    """Many users, none of them twice, in one statement."""
+    assert known.flush_many is not None
+    rows = [flush_values(one) for one in asked]
+    arrays = {name: [row[name] for row in rows] for name in known.flush_many.names}
+    answer = yield _query(known.flush_many, arrays)
+    written = {(type_, user) for type_, user in answer.rows}
+    return (yield from _explained(known, asked, [(one.type, one.user) in written for one in asked]))
+
+
+def flush_in_transaction(known: Statements, asked: Sequence[Flush]) -> Steps[list[FlushResult]]:
+    """Many users, none of them twice, with one commit."""
+    changed: list[bool] = []
+    yield plain("BEGIN")
+    for one in asked:
+        answer = yield _query(known.flush, flush_values(one))
+        changed.append(answer.changed > 0)
+    yield plain("COMMIT")
+    return (yield from _explained(known, asked, changed))
+
+
+def _explained(
+    known: Statements, asked: Sequence[Flush], written: Sequence[bool]
+) -> Steps[list[FlushResult]]:
+    results: list[FlushResult] = []
+    for one, is_written in zip(asked, written, strict=True):
+        results.append(Flushed() if is_written else (yield from explain_flush(known, one)))
+    return results
+
+
+def release(known: Statements, asked: Release) -> Steps[bool]:
+    key = {"type": asked.type, "user_id": asked.user}
+    values = {"owner_server": asked.owner.server_id, "owner_life": asked.owner.life, "epoch": asked.epoch}
+    answer = yield _query(known.release, key | values)
+    if answer.changed:
+        return True
+    row = yield from read(known, asked.type, asked.user)
+    return row is not None and row.owner is None and row.epoch == asked.epoch
+
+
+def is_in(asked: Flush, row: Row) -> bool:
+    """Whether the row holds exactly this flush."""
+    mine = (asked.epoch, asked.revision, asked.last_sequence, asked.state, asked.replies)
+    return mine == (row.epoch, row.revision, row.last_sequence, row.state, row.replies)
+
+
+def flush_values(asked: Flush) -> dict[str, Any]:
+    return {
+        "type": asked.type,
+        "user_id": asked.user,
+        "epoch": asked.epoch,
+        "revision": asked.revision,
+        "state": asked.state,
+        "last_sequence": asked.last_sequence,
+        "replies": asked.replies,
+        "schema_version": asked.schema_version,
+        "min_reader": asked.min_reader,
+    }
+
+
+def plain(sql: str) -> Query:
+    """A statement without parameters."""
+    return Statement(sql, (), lambda _values: ()), ()
+
+
+def _query(statement: Statement, values: dict[str, Any]) -> Query:
+    return statement, statement.in_order(values)

@@ -1,0 +1,222 @@
+"""The thread that has the SQLite connection: it takes what waits, and commits it together.
+
+One commit to the disk serves a whole group, so the cost of durability is shared by all who wait for it.
+Nothing is answered before its commit. A statement that fails undoes itself and nothing else; where a failure
+took the whole transaction along (a full disk), each of the group is tried on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from roost.core.errors import RoostError
+from roost.db.errors import DatabaseError, DatabaseFull, DatabaseRefused, DatabaseUnavailable
+from roost.db.options import DatabaseOptions
+from roost.db.url import DatabaseUrl
+from roost.db.verbs import Result, Steps
+
+LEAST_SQLITE = (3, 35, 0)
+RETRY_PAUSE_S = 0.01
+
+
+class Job(NamedTuple):
+    """A verb that somebody waits for."""
+
+    make: Callable[[], Steps[Any]]
+    future: asyncio.Future[Any]
+    writes: bool
+
+
+Outcome = tuple[Job, Any, Exception | None]
+
+
+class Writer:
+    """Jobs go in from the event loop, results come back to it, a group at a time."""
+
+    def __init__(self, url: DatabaseUrl, options: DatabaseOptions, prepare: Callable[[], Steps[Any]]) -> None:
+        self.healthy = True
+        self.waiting = 0
+        self._url, self._options, self._prepare = url, options, prepare
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[Any] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name=f"roost-db {url.path.name}", daemon=True)
+
+    async def open(self) -> None:
+        self._thread.start()
+        await self._opened
+
+    async def close(self) -> None:
+        """Finish what waits, then end."""
+        self._jobs.put(None)
+        await asyncio.shield(self._ended)
+
+    def submit(self, make: Callable[[], Steps[Any]], writes: bool) -> asyncio.Future[Any]:
+        future = self._loop.create_future()
+        self.waiting += 1
+        self._jobs.put(Job(make, future, writes))
+        return future
+
+    # -- in the thread
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:
+            self._tell(_fail, self._opened, translated(error, self._url))
+            return
+        self._tell(_succeed, self._opened, None)
+        with contextlib.closing(connection):
+            while jobs := self._next_group():
+                self._tell(self._deliver, self._done(connection, jobs))
+        self._tell(_succeed, self._ended, None)
+
+    def _next_group(self) -> list[Job]:
+        """What waits, at most a group; empty at the end."""
+        jobs: list[Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == self._options.group_size:
+                return jobs
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs
+        if jobs:
+            self._jobs.put(None)
+        return jobs
+
+    def _done(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> list[Outcome]:
+        """Reads come first: whoever asks beside a write may see the row before it or after it."""
+        wanted = [job for job in jobs if not job.future.done()]
+        given_up = [(job, None, None) for job in jobs if job.future.done()]
+        reads = [self._outcome(connection, job) for job in wanted if not job.writes]
+        writes = [job for job in wanted if job.writes]
+        return given_up + reads + (self._written(connection, writes) if writes else [])
+
+    def _written(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> list[Outcome]:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            return [(job, None, translated(error, self._url)) for job in jobs]
+        outcomes = [self._outcome(connection, job) for job in jobs]
+        try:
+            connection.execute("COMMIT")  # refused where a failure ended the transaction
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if len(jobs) == 1:
+                return [(jobs[0], None, outcomes[0][2] or translated(error, self._url))]
+            return [outcome for job in jobs for outcome in self._written(connection, [job])]
+        return outcomes
+
+    def _outcome(self, connection: sqlite3.Connection, job: Job) -> Outcome:
+        try:
+            return job, walk(connection, job.make()), None
+        except Exception as error:
+            return job, None, translated(error, self._url)
+
+    def _connect(self) -> sqlite3.Connection:
+        """Another process that starts at once may hold the file, at times without SQLite's own waiting."""
+        deadline = time.monotonic() + self._options.timeout_s
+        while True:
+            try:
+                return self._open_file()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_PAUSE_S)
+
+    def _open_file(self) -> sqlite3.Connection:
+        create_file(self._url.path)
+        connection = sqlite3.connect(self._url.path, timeout=self._options.timeout_s, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._url.synchronous.upper()}")
+            walk(connection, self._prepare())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _tell(self, function: Callable[..., None], *args: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended without closing us
+            self._loop.call_soon_threadsafe(function, *args)
+
+    # -- in the event loop
+
+    def _deliver(self, outcomes: Sequence[Outcome]) -> None:
+        self.waiting -= len(outcomes)
+        for job, value, error in outcomes:
+            if error is None:
+                _succeed(job.future, value)
+            else:
+                _fail(job.future, error)
+        self.healthy = not all(isinstance(error, DatabaseUnavailable) for _, _, error in outcomes)
+
+
+def walk(connection: sqlite3.Connection, steps: Steps[Any]) -> Any:
+    """Step a verb through on this connection; what it returns."""
+    try:
+        statement, args = next(steps)
+        while True:
+            cursor = connection.execute(statement.sql, args)
+            rows = cursor.fetchall()
+            statement, args = steps.send(Result(rows, len(rows)))
+    except StopIteration as end:
+        return end.value
+
+
+def create_file(path: Path) -> None:
+    """An empty file that only its owner can read: it will hold what users own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def translated(error: Exception, url: DatabaseUrl) -> Exception:
+    """An error of the driver or the file system as one of ours."""
+    if isinstance(error, RoostError):
+        return error
+    if isinstance(error, OSError):
+        return DatabaseRefused(
+            f"cannot open {url}: {error.strerror}", hint="check path and rights in ROOST_DATABASE"
+        )
+    if not isinstance(error, sqlite3.Error):
+        return DatabaseRefused(f"{url}: {type(error).__name__}: {error}")
+    name = getattr(error, "sqlite_errorname", "") or "SQLITE_ERROR"
+    return _family(name)(f"{url}: {error} ({name})")
+
+
+def _family(name: str) -> type[DatabaseError]:
+    if name.startswith(("SQLITE_FULL", "SQLITE_READONLY")):
+        return DatabaseFull
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_PROTOCOL")):
+        return DatabaseUnavailable
+    return DatabaseRefused
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(
+        ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
+    )
+
+
+def _succeed(future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,110 @@
+"""Bindings over HTTP: which server holds a user."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from roost.api import Message
+from roost.api.binding import (
+    ENTITY,
+    HeldUsers,
+    HolderList,
+    Home,
+    HomeHistory,
+    UnknownBinding,
+    UnknownHolder,
+)
+from roost.api.limits import Name, shown
+from roost.binding import views
+from roost.gateway.context import Gateway
+from roost.web.route import Request, Route
+
+PAGE = 100
+
+
+class TypeQuery(Message):
+    type: Name = ENTITY
+
+
+class PageQuery(TypeQuery):
+    cursor: str = ""
+    """Of the page before; empty: from the first user on."""
+    limit: Annotated[int, shown(minimum=1, maximum=views.PAGE_LIMIT)] = PAGE
+
+
+def routes(gateway: Gateway) -> list[Route]:
+    on = BindingRoutes(gateway)
+    user, server = "/bind/v1/users/{userId}", "/bind/v1/servers"
+    return [
+        Route(
+            "GET",
+            user,
+            on.get_home,
+            "Which server holds a user, since when and why",
+            scope="read",
+            query=TypeQuery,
+            reply=Home,
+            errors=(UnknownBinding,),
+        ),
+        Route(
+            "GET",
+            f"{user}/history",
+            on.get_home_history,
+            "How a user came to where they are, newest first",
+            scope="read",
+            query=TypeQuery,
+            reply=HomeHistory,
+        ),
+        Route(
+            "DELETE",
+            user,
+            on.release_home,
+            "Take a user away from the server that holds them; what it has not saved is lost",
+            scope="admin",
+            query=TypeQuery,
+            errors=(UnknownBinding,),
+            status=204,
+        ),
+        Route(
+            "GET",
+            server,
+            on.list_holders,
+            "The servers that hold users: who takes new ones, and how many each has",
+            scope="read",
+            query=TypeQuery,
+            reply=HolderList,
+        ),
+        Route(
+            "GET",
+            f"{server}/{{serverId}}/users",
+            on.list_held_users,
+            "The users that a server holds, page by page",
+            scope="read",
+            query=PageQuery,
+            reply=HeldUsers,
+            errors=(UnknownHolder,),
+        ),
+    ]
+
+
+class BindingRoutes:
+    def __init__(self, gateway: Gateway) -> None:
+        self._bindings = gateway.platform.bindings
+
+    async def get_home(self, request: Request) -> Home:
+        return await views.home_of(self._bindings, request.query.type, request.path["userId"])
+
+    async def get_home_history(self, request: Request) -> HomeHistory:
+        return await views.history_of(self._bindings, request.query.type, request.path["userId"])
+
+    async def release_home(self, request: Request) -> None:
+        await views.release_home(self._bindings, request.query.type, request.path["userId"])
+
+    async def list_holders(self, request: Request) -> HolderList:
+        return await views.holders(self._bindings, request.query.type)
+
+    async def list_held_users(self, request: Request) -> HeldUsers:
+        query: PageQuery = request.query
+        return await views.users_of(
+            self._bindings, query.type, request.path["serverId"], query.cursor, query.limit
+        )

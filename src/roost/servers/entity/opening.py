@@ -1,0 +1,128 @@
+"""From a claim to an object that can be served: load, then replay what the row does not hold."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.binding.partition import JournalEntry
+from roost.binding.service import Bindings
+from roost.core.errors import RoostError
+from roost.db.database import Database
+from roost.db.model import Row
+from roost.sdk.entity import Entity, Journal, LoginReason
+from roost.servers.entity.claims import Claims, Elsewhere, Ours
+from roost.servers.entity.execution import LAPSED, Executor
+from roost.servers.entity.flusher import Flusher
+from roost.servers.entity.journal import unpack
+from roost.servers.entity.lease import Lease
+from roost.servers.entity.replies import Replies
+from roost.servers.entity.session import Entry, Phase, Session
+from roost.servers.entity.settings import EntitySettings
+from roost.servers.entity.tenancy import moved
+from roost.servers.entity.turns import limited
+from roost.wire.codes import Code
+from roost.wire.server import Answer, refusal
+
+log = logging.getLogger("roost.entity")
+
+
+class Opener:
+    def __init__(
+        self,
+        type_: str,
+        entity: type[Entity],
+        settings: EntitySettings,
+        claims: Claims,
+        bindings: Bindings,
+        database: Database,
+        executor: Executor,
+        flusher: Flusher,
+        leases: Sequence[Lease],
+    ) -> None:
+        self._type = type_
+        self._entity = entity
+        self._load_s = settings.load_ms / 1000
+        self._claims = claims
+        self._bindings = bindings
+        self._database = database
+        self._executor = executor
+        self._flusher = flusher
+        self._leases = leases
+
+    async def open(self, session: Session) -> LoginReason | Answer:
+        """Why the user came; an answer says why not. Raises what a store or database away raises."""
+        lease = self._leases[session.partition]
+        generation = lease.generation
+        if not lease.is_valid:
+            return LAPSED
+        found = await self._claims.take(session.user)
+        if isinstance(found, Elsewhere):
+            if found.why == "moving":
+                return refusal(Code.MIGRATING, "the user is on the move")
+            return moved(found.record)
+        if (fault := await self._load(session, found.row)) != "":
+            await self._give_back(session, found)
+            return refusal(Code.REFUSED, fault)
+        row = found.row
+        session.owner, session.epoch, session.generation = found.owner, found.epoch, generation
+        session.last_sequence = session.unsaved.sequence = row.last_sequence
+        session.replies = Replies.unpack(row.replies)
+        session.unsaved.revision = row.revision
+        session.trimmed = row.last_sequence
+        if isinstance(self._entity.durability, Journal) or found.reason == "failover":
+            await self._replay(session)
+        session.phase = Phase.OPEN
+        if session.unsaved.is_dirty:
+            self._flusher.changed(session)
+        return found.reason
+
+    async def _load(self, session: Session, row: Row) -> str:
+        if row.min_reader > self._entity.schema_version:
+            return (
+                f"the state needs a class of schema version {row.min_reader}, "
+                f"this server's has {self._entity.schema_version}"
+            )
+        session.entity.loaded_schema = row.schema_version if row.state is not None else 0
+        try:
+            await limited(session.entity.load(row.state), self._load_s)
+        except Exception as error:
+            fields = {"userId": session.user, "reason": type(error).__name__}
+            log.error("load failed", exc_info=error, extra=fields)
+            return "the user's state could not be loaded"
+        return ""
+
+    async def _give_back(self, session: Session, found: Ours) -> None:
+        """Another server, of another version, may do better."""
+        try:
+            await self._database.release(self._type, session.user, found.owner, found.epoch)
+            await self._bindings.release(self._type, session.user, found.owner, found.epoch)
+        except RoostError as error:
+            log.info("not given back", extra={"userId": session.user, "reason": error.message})
+
+    async def _replay(self, session: Session) -> None:
+        entries = await self._bindings.read_journal(self._type, session.user, session.last_sequence)
+        session.is_replaying = True
+        try:
+            for entry in entries:
+                await self._again(session, entry)
+        finally:
+            session.is_replaying = False
+        if entries:
+            log.info("replayed", extra={"userId": session.user, "messages": len(entries)})
+
+    async def _again(self, session: Session, entry: JournalEntry) -> None:
+        try:
+            message = unpack(entry.sequence, entry.payload)
+        except msgspec.DecodeError:
+            fields = {"userId": session.user, "sequence": entry.sequence}
+            log.error("an entry of the journal is unreadable and left out", extra=fields)
+            return
+        reply = await self._executor.handled(session, message)
+        session.executed(message.sequence, reply, time.monotonic())
+        self._executor.counts["replayed"] += 1
+        session.tail.append(Entry(entry.sequence, entry.payload))
+        session.appended = entry.sequence

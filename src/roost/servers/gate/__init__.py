@@ -1,0 +1,1 @@
+"""The gate: keeps players' connections and takes each message to the server that holds the user."""

@@ -1,0 +1,226 @@
+"""Carries one lane's messages to the user's home, and what comes back to the client.
+
+Everything here is a callback of the connection to an entity: no task and no future for a message.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from roost.core.errors import OutcomeUnknown, RoostError
+from roost.servers.gate.finder import Finder
+from roost.servers.gate.lane import Lane
+from roost.servers.gate.messages import Envelope, TypeWelcome
+from roost.servers.gate.peers import Peers, Server
+from roost.servers.gate.queued import Message, Refusal, Terms
+from roost.servers.gate.routes import Route
+from roost.wire.answer import Answer
+from roost.wire.codes import Code
+
+log = logging.getLogger("roost.gate")
+
+ENTITY = 1
+MESSAGE, LOGIN, LOGOUT = 1, 2, 3
+LOGOUT_MS = 2000
+
+_pack = msgspec.msgpack.Encoder().encode
+_read_login = msgspec.msgpack.Decoder(tuple[int, str, str]).decode
+
+BOUNCES = frozenset(
+    {Code.MOVED, Code.MIGRATING, Code.FULL, Code.CLOSING, Code.OVERLOADED, Code.UNAUTHENTICATED}
+)
+"""Not executed there: the home is looked for again, and the message sent again."""
+
+
+SUPERSEDED = frozenset({Code.NOT_OWNER, Code.REFUSED})
+"""What a login is answered with where a younger session of the user is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What all carriers of a gate share."""
+
+    finder: Finder
+    peers: Peers
+    terms: Terms
+
+
+class Client(Protocol):
+    """The session, as a carrier sees it."""
+
+    user: str
+    session_id: str
+
+    @property
+    def is_connected(self) -> bool: ...
+
+    def context(self) -> dict[str, Any]:
+        """What an entity is told of the login."""
+
+    def gone(self, reason: str) -> None:
+        """The connection is over."""
+
+    def greeted(self, carrier: Carrier) -> None: ...
+
+    def looking(self, carrier: Carrier) -> None: ...
+
+    def deliver(self, carrier: Carrier, message: Message, payload: bytes, epoch: int) -> None: ...
+
+    def refuse(self, carrier: Carrier, message: Message, refusal: Refusal) -> None: ...
+
+    def taken_over(self, reason: str) -> None: ...
+
+
+class Carrier:
+    """The `Ways` of one lane."""
+
+    def __init__(self, client: Client, type_: str, services: Services, *, resumed: bool) -> None:
+        self.client = client
+        self.type = type_
+        self.envelope = Envelope(type_, client.user, client.session_id)
+        self.welcome: TypeWelcome | None = None
+        """What the first login said."""
+        self.lane = Lane(type_, client.user, self, services.terms, resumed=resumed)
+        self._services = services
+        self._server: Server | None = None
+        self._is_known = False
+        """Whether a server was told of this session already."""
+
+    # -- the lane asks
+
+    def look(self, lane: Lane, bounced: Route | None) -> None:
+        self.client.looking(self)
+        self._services.finder.find(lane, bounced)
+
+    def greet(self, lane: Lane, route: Route) -> None:
+        if not self.client.is_connected:  # a late login would take over from a client that came again
+            self.client.gone("dropped")
+            return
+        server = self._services.peers.find(self.type, route)
+        if server is None or server.line is None:
+            away = Refusal("UNAVAILABLE", f"server {route.server_id} is not known here any more", 500)
+            lane.ungreeted(lane.turn, "UNKNOWN_SERVER", away)
+            return
+        self._stay_with(server)
+        context = self.client.context()
+        context["resume"] = context.get("resume", False) or self._is_known
+        server.line.send(
+            ENTITY,
+            LOGIN,
+            _pack([self.type, self.client.user, self.client.session_id, context]),
+            epoch=lane.epoch,
+            budget_ms=int(self._services.terms.limits.wait_s * 1000),
+            done=partial(self._greeted, lane.turn),
+        )
+
+    def transmit(self, lane: Lane, message: Message, oldest: int) -> None:
+        server = self._server
+        assert server is not None
+        assert server.line is not None
+        left_ms = int((message.due - self._services.terms.clock()) * 1000)
+        server.line.send(
+            ENTITY,
+            MESSAGE,
+            message.payload,
+            epoch=lane.epoch,
+            sequence=message.sequence,
+            oldest=oldest,
+            budget_ms=left_ms if left_ms > 0 else 1,
+            done=partial(self._answered, message, lane.turn),
+        )
+
+    def refuse(self, lane: Lane, message: Message, refusal: Refusal) -> None:
+        self.client.refuse(self, message, refusal)
+
+    # -- the entity answers
+
+    def _answered(self, message: Message, turn: int, answer: Answer | Exception) -> None:
+        lane = self.lane
+        if isinstance(answer, Exception):
+            self._failed(message, turn, answer)
+        elif not answer.code:
+            if lane.answered(message, turn, answer.epoch):
+                self.client.deliver(self, message, answer.payload, answer.epoch)
+        elif answer.code in BOUNCES:
+            lane.bounced(message, turn, answer.code.name, reason_of(answer))
+        elif answer.code is Code.OUT_OF_ORDER:
+            lane.out_of_order(message, turn)
+        elif answer.code is Code.NOT_OWNER:
+            self.client.taken_over(answer.message)
+        elif lane.answered(message, turn, answer.epoch):
+            self.client.refuse(self, message, reason_of(answer))
+
+    def _failed(self, message: Message, turn: int, error: Exception) -> None:
+        """No answer: the time is over, the connection was lost, or it never left."""
+        lane, is_unknown = self.lane, isinstance(error, OutcomeUnknown)
+        if is_unknown and self._services.terms.clock() >= message.due - 0.01:
+            lane.timed_out(message)
+            return
+        code = error.code if isinstance(error, RoostError) else "INTERNAL"
+        lane.bounced(message, turn, code, self._away(error), unknown=is_unknown)
+
+    def _greeted(self, turn: int, answer: Answer | Exception) -> None:
+        lane = self.lane
+        if isinstance(answer, Exception):
+            code = answer.code if isinstance(answer, RoostError) else "INTERNAL"
+            lane.ungreeted(turn, code, self._away(answer))
+            return
+        if answer.code in SUPERSEDED:
+            self.client.taken_over(answer.message)
+            return
+        if answer.code:
+            lane.ungreeted(turn, answer.code.name, reason_of(answer))
+            return
+        try:
+            last, reason, durability = _read_login(answer.payload)
+        except msgspec.MsgspecError:
+            lane.ungreeted(turn, "BAD_ANSWER", Refusal("INTERNAL", "the server's answer cannot be read"))
+            return
+        self._is_known = True
+        if self.welcome is None:
+            self.welcome = TypeWelcome(last, reason, durability, answer.epoch)
+        lane.greeted(turn, last, answer.epoch)
+        self.client.greeted(self)
+
+    def _away(self, error: Exception) -> Refusal:
+        name = self._server.server_id if self._server is not None else "?"
+        reason = error.message if isinstance(error, RoostError) else type(error).__name__
+        return Refusal("UNAVAILABLE", f"server {name} does not answer: {reason}", 500)
+
+    # -- where the user is logged in
+
+    def lost(self) -> None:
+        self.lane.lost()
+
+    def _stay_with(self, server: Server | None) -> None:
+        if self._server is not None:
+            self._server.members.discard(self)
+        self._server = server
+        if server is not None:
+            server.members.add(self)
+
+    def close(self, reason: str) -> None:
+        """The session is over: its home is told."""
+        server, is_known = self._server, self._is_known
+        self.lane.close()
+        self._stay_with(None)
+        if server is not None and server.line is not None and is_known:
+            parts = [self.type, self.client.user, self.client.session_id, reason]
+            server.line.send(
+                ENTITY, LOGOUT, _pack(parts), epoch=self.lane.epoch, budget_ms=LOGOUT_MS, done=_ignore
+            )
+
+
+def _ignore(answer: Answer | Exception) -> None:
+    """A logout that is lost is found out by the entity itself."""
+
+
+def reason_of(answer: Answer) -> Refusal:
+    """An entity's refusal as the client hears it."""
+    code = "UNAVAILABLE" if answer.code is Code.MOVED else answer.code.name
+    return Refusal(code, answer.message or code.lower().replace("_", " "), answer.retry_after_ms)

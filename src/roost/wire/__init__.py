@@ -1,0 +1,1 @@
+"""Framed binary calls between servers: `docs/protocol.md`."""

@@ -1,0 +1,74 @@
+"""What runs on each database: the rules are in the text of the statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.db.statements import DIALECTS, DialectName, statements
+
+MYSQL = {
+    "claim": (
+        "UPDATE roost_users SET owner_server=%s, owner_life=%s, epoch=%s, updated_at=NOW, claim_id=%s "
+        "WHERE roost_users.type = %s AND roost_users.user_id = %s AND roost_users.epoch = %s AND %s > %s"
+    ),
+    "flush": (
+        "UPDATE roost_users SET revision=%s, schema_version=%s, min_reader=%s, last_sequence=%s, replies=%s, "
+        "state=%s, updated_at=NOW WHERE roost_users.type = %s AND roost_users.user_id = %s "
+        "AND roost_users.epoch = %s AND roost_users.revision < %s"
+    ),
+    "release": (
+        "UPDATE roost_users SET owner_server=NULL, owner_life=NULL, updated_at=NOW "
+        "WHERE roost_users.type = %s AND roost_users.user_id = %s AND roost_users.owner_server = %s "
+        "AND roost_users.owner_life = %s AND roost_users.epoch = %s"
+    ),
+}
+"""Word for word, because no MySQL runs here unless somebody names one."""
+
+
+def text(dialect: DialectName, name: str) -> str:
+    sql: str = getattr(statements(dialect), name).sql
+    return " ".join(sql.replace("CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", "NOW").split())
+
+
+@pytest.mark.parametrize("name", MYSQL)
+def test_what_mysql_is_asked(name: str) -> None:
+    assert text("mysql", name) == MYSQL[name]
+
+
+def test_mysql_makes_a_row_or_claims_one_and_changes_the_epoch_last() -> None:
+    sql = text("mysql", "claim_new")
+    assert sql.startswith(
+        "INSERT INTO roost_users (type, user_id, owner_server, owner_life, epoch, revision,"
+    )
+    changes = sql.partition(" ON DUPLICATE KEY UPDATE ")[2]
+    right = "CASE WHEN (roost_users.epoch = %s AND %s > %s) THEN"
+    assert changes.count(right) == 5
+    assert changes.rpartition(", ")[2] == f"epoch = {right} %s ELSE roost_users.epoch END"
+    assert "RETURNING" not in sql
+
+
+@pytest.mark.parametrize("name", ["claim", "claim_new"])
+def test_mariadb_claims_and_reads_in_one_statement(name: str) -> None:
+    sql = text("mariadb", name)
+    assert " ON DUPLICATE KEY UPDATE " in sql
+    assert " RETURNING roost_users.type, roost_users.user_id" in sql
+    assert ("WHERE EXISTS" in sql) == (name == "claim")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_the_others_claim_and_read_in_one_statement(dialect: DialectName) -> None:
+    assert text(dialect, "claim").startswith("UPDATE roost_users SET")
+    assert " ON CONFLICT (type, user_id) DO UPDATE SET " in text(dialect, "claim_new")
+    assert all(" RETURNING " in text(dialect, name) for name in ("claim", "claim_new", "flush", "release"))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_value_is_written_into_the_text(dialect: DialectName) -> None:
+    for statement in statements(dialect):
+        if statement is not None:
+            values = {name: name for name in statement.names}
+            assert statement.in_order(values) == statement.names
+
+
+def test_statements_are_compiled_once() -> None:
+    assert statements("mysql") is statements("mysql")
