@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from roost.sdk.door import Door
     from roost.sdk.entity import Entity, Journal, Later, Message, Now, Pinned, WriteBack, WriteThrough
     from roost.sdk.guests import Guest
-    from roost.sdk.play import GateRefused, Player, play
+    from roost.sdk.play import Player, play
     from roost.sdk.sync import SyncClient, connect_sync
+    from roost.sdk.words import GateRefused
     from roost.settings import Settings
 
 __all__ = [  # noqa: RUF022 — grouped by subject
@@ -90,7 +91,7 @@ _HOMES = {
     "parse_keys": "roost.core.signing",
     "sign_entry": "roost.core.passes",
     "sign_login": "roost.core.passes",
-    "GateRefused": "roost.sdk.play",
+    "GateRefused": "roost.sdk.words",
     "Player": "roost.sdk.play",
     "play": "roost.sdk.play",
     "Client": "roost.sdk.client",

@@ -205,7 +205,7 @@ def test_the_command_line_tells_where_a_user_is_and_how_they_came_there(home: Ho
     held = home.run("bindings", "of", "501")
     assert (held.returncode, held.stdout) == (0, "ann\n1 user\n"), held.stderr
     told = home.run("bindings", "explain", "ann")
-    assert told.stdout.startswith(f"ann → 501 (life {life}), held for ")
+    assert told.stdout.startswith(f"ann → 501 (life {life}), held: new, ")
     shown = json.loads(home.run("bindings", "servers", "--json").stdout)
     assert shown["availableEntities"] == {"501": True}
     assert "1 server, 1 users" in home.run("bindings", "servers").stdout

@@ -12,7 +12,7 @@ import pytest
 
 import roost
 from roost.core.errors import OutcomeUnknown
-from roost.sdk.play import GateRefused
+from roost.sdk.words import GateRefused
 from roost.testing import eventually
 from roost.wire.answer import refusal
 from roost.wire.codes import Code

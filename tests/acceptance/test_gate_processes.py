@@ -15,7 +15,8 @@ import pytest
 import roost
 from roost.core.passes import Passes, Ticket
 from roost.core.signing import parse_keys
-from roost.sdk.play import GateRefused, Player
+from roost.sdk.play import Player
+from roost.sdk.words import GateRefused
 from roost.testing import eventually, free_port, wait_until
 from tests.acceptance.conftest import Home, Started, http
 
@@ -42,8 +43,13 @@ class GateProcess:
         self.started.process.wait()
 
     def metric(self, name: str) -> float:
-        page = http(f"http://127.0.0.1:{self.port + 1000}/metrics").body.decode()
-        return float(next((line.split()[-1] for line in page.splitlines() if line.startswith(name)), 0))
+        return metric(self.port, name)
+
+
+def metric(port: int, name: str) -> float:
+    """A number on the metrics page of the process that serves this port; 0 if it is not there yet."""
+    page = http(f"http://127.0.0.1:{port + 1000}/metrics").body.decode()
+    return float(next((line.split()[-1] for line in page.splitlines() if line.startswith(name)), 0))
 
 
 @dataclass
@@ -53,6 +59,7 @@ class Stage:
     home: Home
     up: Started
     entities: dict[str, Started] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
 
     def gate(self, *flags: str) -> GateProcess:
         port, tcp_port = free_port(), free_port()
@@ -60,10 +67,13 @@ class Stage:
         return GateProcess(self.home.start("gate", *ports, *flags, **ENVIRONMENT), port, tcp_port)
 
     def entity(self, server_id: str) -> Started:
-        port = str(free_port())
-        started = self.home.start("entity", "--id", server_id, "--port", port, **ENVIRONMENT)
-        self.entities[server_id] = started
+        port = free_port()
+        started = self.home.start("entity", "--id", server_id, "--port", str(port), **ENVIRONMENT)
+        self.entities[server_id], self.ports[server_id] = started, port
         return started
+
+    def unsaved_seconds(self, server_id: str) -> float:
+        return metric(self.ports[server_id], "roost_entity_unsaved_seconds")
 
 
 ENVIRONMENT = {
@@ -199,8 +209,8 @@ async def test_the_home_of_one_is_killed_and_the_user_is_served_again(
     """What was acknowledged within the named window may be lost; nothing else is."""
     async with roost.play(gates[0].url, token("crash")) as player:
         await counted(player, 10)
-        await asyncio.sleep(1.5)  # the window of write-back, which every acknowledgement names
         home = (await player.ask("version")).result["serverId"]
+        await eventually(lambda: stage.unsaved_seconds(home) == 0, "what was counted is in the database")
         victim = stage.entities.pop(home)
         victim.process.kill()
         victim.process.wait()

@@ -16,7 +16,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -24,6 +24,9 @@ from roost.core.backoff import Backoff
 from roost.core.errors import InvalidInput, OutcomeUnknown, RoostError, StoreUnavailable
 from roost.core.loops import END, Loops
 from roost.sdk.lines import Line, check_urls, open_line
+from roost.sdk.words import FromGate, GateRefused, Push, Reply, Standing, read_words
+
+__all__ = ["GateRefused", "Player", "Push", "Reply", "play"]
 
 log = logging.getLogger("roost.sdk.play")
 
@@ -44,78 +47,6 @@ Token = str | Callable[[], Awaitable[str]]
 """A login token, or where a fresh one (or a ticket) comes from whenever one is needed."""
 
 
-class GateRefused(RoostError):
-    """The gate refuses this.
-
-    `reason` is its word (QUEUE_FULL, MIGRATING, NO_SERVER, FAILED, TAKEN_OVER …). Nothing was executed,
-    except where the entity itself says FAILED.
-    """
-
-    def __init__(self, reason: str, message: str = "", retry_after_s: float = 0.0) -> None:
-        super().__init__(f"{reason}: {message}" if message else reason)
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-
-
-class Push(NamedTuple):
-    """What a home sent unasked."""
-
-    type: str
-    body: Any
-    epoch: int
-    n: int
-
-
-class Reply(NamedTuple):
-    """An answer with what it rests on."""
-
-    result: Any
-    seq: int
-    durability: str
-    epoch: int
-
-
-class _Fault(msgspec.Struct, rename="camel"):
-    code: str = ""
-    message: str = ""
-    retry_after_ms: int = 0
-
-    def raised(self) -> RoostError:
-        if self.code == "OUTCOME_UNKNOWN":
-            return OutcomeUnknown(self.message)
-        return GateRefused(self.code, self.message, self.retry_after_ms / 1000)
-
-
-class _Standing(msgspec.Struct, rename="camel"):
-    last_seq: int
-    reason: str = ""
-    durability: str = ""
-    epoch: int = 0
-
-
-class _Welcome(msgspec.Struct, rename="camel"):
-    user: str
-    session: str
-    resume: str
-    types: dict[str, _Standing]
-    max_bytes: int = 65_536
-
-
-class _FromGate(msgspec.Struct):
-    welcome: _Welcome | None = None
-    seq: int = 0
-    type: str = ""
-    result: Any = None
-    durability: str = ""
-    epoch: int = 0
-    error: _Fault | None = None
-    push: Any = msgspec.UNSET
-    n: int = 0
-    resume: str = ""
-    bye: _Fault | None = None
-
-
-_decode = msgspec.msgpack.Decoder(_FromGate).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 Waiting = tuple[bytes, asyncio.Future[Reply]]
@@ -146,7 +77,7 @@ class Player:
         """The token with which this session goes on, anywhere."""
         self.user = ""
         self.session = ""
-        self.types: dict[str, _Standing] = {}
+        self.types: dict[str, Standing] = {}
         """How the user stood with each service type at the last login."""
         self.connects = 0
         """How often it was welcomed."""
@@ -296,17 +227,17 @@ class Player:
         said: dict[str, Any] = {"login": login, "types": self._types}
         return said | {"resume": self.resume} if self.resume else said
 
-    async def _read(self, line: Line) -> _FromGate | None:
+    async def _read(self, line: Line) -> FromGate | None:
         data = await line.receive()
         if data is None:
             return None
-        said = _decode(data)
+        said = read_words(data)
         if said.bye is not None:
             self.resume = said.resume or self.resume
             raise GateRefused(said.bye.code, said.bye.message, said.bye.retry_after_ms / 1000)
         return said
 
-    async def _take_welcome(self, said: _FromGate | None) -> None:
+    async def _take_welcome(self, said: FromGate | None) -> None:
         if said is None or said.welcome is None:
             raise OSError("the gate hung up before its welcome")
         welcome = said.welcome
@@ -320,7 +251,7 @@ class Player:
         if self._welcomed is not None and not self._welcomed.done():
             self._welcomed.set_result(None)
 
-    def _take(self, said: _FromGate) -> None:
+    def _take(self, said: FromGate) -> None:
         if said.push is not msgspec.UNSET:
             self._keep_push(Push(said.type, said.push, said.epoch, said.n))
         elif said.error is not None:
@@ -330,7 +261,7 @@ class Player:
         elif said.resume:
             self.resume = said.resume
 
-    def _settle(self, said: _FromGate, outcome: Reply | RoostError) -> None:
+    def _settle(self, said: FromGate, outcome: Reply | RoostError) -> None:
         waiting = self._pending.pop((said.type, said.seq), None)
         if waiting is None:
             return

@@ -58,7 +58,7 @@ def _home(cli: Context, user: str, type_: str) -> Home:
 
 def view_home(home: Home) -> Iterator[Part]:
     where = f"{home.server_id} (life {home.life})" if home.server_id else "nobody"
-    yield f"{home.user_id} → {where}, {home.state} for {age(home.since)}: {home.why}, epoch {home.epoch}"
+    yield f"{home.user_id} → {where}, {home.state}: {home.why}, {age(home.since)}, epoch {home.epoch}"
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -52,8 +53,7 @@ class Owner(Protocol):
 
     services: Services
     default_type: str
-    outcomes: Any
-    """Counts by word."""
+    outcomes: Counter[str]
 
     def looking(self, carrier: Carrier) -> None: ...
 
