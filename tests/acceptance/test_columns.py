@@ -44,7 +44,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         "url": "wss://game.example/501",
     }
     assert api.ask("POST", "/queue/v1/worlds/kr-seoul-1/servers/seoul-501/report", report).status == 200
-    wait_until(lambda: api.ask("GET", "/sd/v1/health").json["servers"][0]["votes"] == 1, "the health check")
+    wait_until(
+        lambda: [row["votes"] for row in api.ask("GET", "/sd/v1/health").json["servers"]] == [1],
+        "the health check",
+    )
     yield api
     up.interrupt()
 

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from roost.testing import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.slow
 def test_a_counter_for_each_user_survives_kill_9() -> None:
     ports = {f"EXAMPLE_{name}_PORT": str(free_port()) for name in ("GATEWAY", "GATE", "FIRST", "SECOND")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}

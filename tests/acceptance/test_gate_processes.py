@@ -203,6 +203,7 @@ async def test_users_of_a_server_that_stops_go_on_elsewhere_and_lose_nothing(
     stage.entity(home)
 
 
+@pytest.mark.slow
 async def test_the_home_of_one_is_killed_and_the_user_is_served_again(
     stage: Stage, gates: tuple[GateProcess, GateProcess]
 ) -> None:

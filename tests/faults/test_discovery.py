@@ -240,6 +240,7 @@ async def _outage(server: RunningServer, processes: Processes, count: int, outag
         assert ends_of(seen) == {}
 
 
+@pytest.mark.slow
 async def test_g3_an_outage_longer_than_every_lease_evicts_nobody(
     server: RunningServer, processes: Processes
 ) -> None:

@@ -48,6 +48,7 @@ async def fails_over_and_forgets(group: SentinelGroup) -> None:
 
 
 @pytest.mark.parametrize("entity", [(), ("--class", JOURNAL)], ids=["write-back", "journal"])
+@pytest.mark.slow
 async def test_g9_a_store_that_loses_writes_loses_no_message(
     servers: Servers, group: SentinelGroup, entity: tuple[str, ...]
 ) -> None:
