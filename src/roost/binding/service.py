@@ -161,7 +161,7 @@ class Bindings:
 
     async def unbind(self, type_: str, user: str) -> Record | None:
         """An operator takes a user away from whoever holds them; the record as it was. What the owner has not
-        saved is lost: its next flush is refused."""
+        saved is lost if another takes them before it notices."""
         partition = self._of(type_, user)
         record = await partition.read(type_, user)
         if record is None or record.owner is None:

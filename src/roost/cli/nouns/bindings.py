@@ -101,7 +101,7 @@ def _takes(one: Holder) -> str:
 @app.command("release", epilog="Example:  roost bindings release ann")
 @takes(*ASK)
 def release(cli: Context, user: UserArgument, type: OneType = ENTITY) -> None:  # noqa: A002
-    """Take a user away from the server that holds them; what it has not saved is lost."""
+    """Take a user away from the server that holds them; what it has not saved may be lost."""
     cli.ask("DELETE", f"/bind/v1/users/{quoted(user)}", NOTHING, query=[("type", type)])
     print(f"{user}: released")
 

@@ -59,7 +59,7 @@ def routes(gateway: Gateway) -> list[Route]:
             "DELETE",
             user,
             on.release_home,
-            "Take a user away from the server that holds them; what it has not saved is lost",
+            "Take a user away from the server that holds them; what it has not saved may be lost",
             scope="admin",
             query=TypeQuery,
             errors=(UnknownBinding,),
