@@ -35,6 +35,7 @@ def test_everybody_gets_in_and_out_and_the_report_says_so(roost: Home) -> None:
     assert 0 < report["mostInside"] <= 30
 
 
+@pytest.mark.slow
 def test_people_read_the_verdict(roost: Home) -> None:
     done = roost.run(*EVENING)
     assert done.returncode == 0, done.stdout + done.stderr

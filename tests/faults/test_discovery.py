@@ -187,6 +187,7 @@ async def test_g2_the_silent_and_the_hung_are_suspect_in_time_and_dead_once(
 
 
 @pytest.mark.parametrize("backends", [2, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_g2_with_many_sweepers_each_death_is_told_once(
     server: RunningServer, processes: Processes, backends: int
 ) -> None:
@@ -201,6 +202,7 @@ async def test_g2_with_many_sweepers_each_death_is_told_once(
         assert {i.instance_id for i in (await discovery.discover("game")).instances} == set(alive)
 
 
+@pytest.mark.slow
 async def test_a_gateway_that_is_killed_costs_nobody_anything(
     server: RunningServer, processes: Processes
 ) -> None:
