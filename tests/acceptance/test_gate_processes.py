@@ -213,6 +213,8 @@ async def test_the_home_of_one_is_killed_and_the_user_is_served_again(
         home = (await player.ask("version")).result["serverId"]
         await eventually(lambda: stage.unsaved_seconds(home) == 0, "what was counted is in the database")
         victim = stage.entities.pop(home)
+        if not stage.entities:
+            stage.entity("503")
         victim.process.kill()
         victim.process.wait()
 
