@@ -145,6 +145,18 @@ async def test_a_second_session_takes_over_and_the_first_is_told(town: Town) -> 
     assert await house.result("ann", "up", 1, session="two") == 1
 
 
+async def test_a_login_that_was_long_under_way_takes_nobodys_session(town: Town) -> None:
+    house = await town.open()
+    await town.bind("ann", house)
+    await house.login("ann", "two")
+
+    late = await house.login("ann", "one")
+
+    assert late.code is Code.NOT_OWNER
+    assert await house.result("ann", "up", 1, session="two") == 1
+    assert house.pushed == []
+
+
 async def test_a_takeover_after_a_crash_goes_on_from_the_row(town: Town) -> None:
     first, second = await town.open("501"), await town.open("502")
     await town.bind("ann", first)
