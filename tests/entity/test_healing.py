@@ -11,6 +11,7 @@ import pytest
 
 from roost.sdk.entity import Durability, Journal
 from roost.servers.entity.serving import connections_of
+from roost.servers.entity.tenancy import RenewTurn
 from roost.store.store import Store
 from roost.testing import RunningServer, eventually, open_store
 from roost.wire.codes import Code
@@ -106,3 +107,18 @@ async def test_a_later_grant_that_was_not_claimed_is_claimed(town: Town) -> None
     await eventually(lambda: house.host.sessions["ann"].epoch > later)
 
     assert await house.result("ann", "up", 2) == 2
+
+
+async def test_a_doubt_that_another_renewal_has_answered_renews_nothing(own_town: Town) -> None:
+    """Else its renewal fences what the first one appended, which is doubted again, for ever."""
+    house = await heals(own_town, Journaled)
+    await own_town.bind("ann", house)
+    await house.result("ann")
+    session = house.host.sessions["ann"]
+    doubt = RenewTurn(house.host.residence, session)
+
+    await house.host.residence.make_current(session)
+    epoch = session.epoch
+    await doubt.run()
+
+    assert session.epoch == epoch

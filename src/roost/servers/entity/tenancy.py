@@ -73,7 +73,6 @@ class Residence:
             return False
         self.counts["renewed"] += 1
         session.owner, session.epoch, session.generation = found.owner, found.epoch, generation
-        session.is_doubted = False
         self.journal.look_at(session)
         return session.is_open
 
@@ -128,27 +127,36 @@ class Residence:
 
 
 class RenewTurn:
-    __slots__ = ("_residence", "_session")
+    """Claims anew, unless that was done since the epoch was doubted: each renewal fences what is under way,
+    so a second one would be the reason for a third."""
+
+    __slots__ = ("_epoch", "_residence", "_session")
 
     def __init__(self, residence: Residence, session: Session) -> None:
         self._residence = residence
         self._session = session
+        self._epoch = session.epoch
 
     async def run(self) -> None:
+        session = self._session
         try:
-            if self._session.is_open:
-                await self._residence.make_current(self._session)
+            if session.is_open and session.epoch == self._epoch:
+                await self._act()
         except RoostError as error:
-            log.info("not claimed anew", extra={"userId": self._session.user, "reason": error.message})
+            log.info("not claimed anew", extra={"userId": session.user, "reason": error.message})
+            self._residence.journal.look_at(session)  # which finds out again
         finally:
-            self._session.is_doubted = False
+            session.is_doubted = False
+
+    async def _act(self) -> None:
+        await self._residence.make_current(self._session)
 
     def bounce(self) -> None:
         return None
 
 
 class LeaveTurn(RenewTurn):
-    async def run(self) -> None:
+    async def _act(self) -> None:
         await self._residence.leave(self._session, None)
 
 
