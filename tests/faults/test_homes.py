@@ -1,8 +1,8 @@
 """Users keep one home each while homes, gates and the store's primary fail (G7, G9).
 
-Two gates and four entity servers as real processes, and a crowd that has numbers written into its books. In the
-end every number is there at most once and in order, and every acknowledged one is there, but for the write-back
-window of a home that failed; with the journal all of them.
+Two gates and four entity servers as real processes, and a crowd that has numbers written into its books. In
+the end every number is there at most once and in order, and every acknowledged one is there, but for the
+write-back window of a home that failed; with the journal all of them.
 """
 
 from __future__ import annotations
