@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 WORKERS ?= 3
-MUTANT_WORKERS ?= 2
+SLOW_WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest --durations=20 --durations-min=0.1
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 
@@ -21,10 +21,10 @@ run: $(VENV)/.run ## start Roost with its own store (more with ARGS="--port 9000
 test: $(VENV)/.dev ## the tests, without the slow ones and those of `make check` (ARGS="-k link" for a part)
 	$(PYTEST) -m "not slow" --ignore=tests/architecture -n $(WORKERS) --dist loadfile $(ARGS)
 
-# Slow tests have real processes and real deadlines and run one by one; mutants have a copy of everything each.
+# Slow tests mostly wait, on real processes and real deadlines: two at a time; mutants have a copy of everything each.
 test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests, then the mutants in parallel
-	$(PYTEST) -m slow --ignore=tests/mutants $(ARGS) $(NONE_IS_FINE)
-	$(PYTEST) -m slow tests/mutants -n $(MUTANT_WORKERS) $(ARGS) $(NONE_IS_FINE)
+	$(PYTEST) -m slow --ignore=tests/mutants -n $(SLOW_WORKERS) --dist loadfile $(ARGS) $(NONE_IS_FINE)
+	$(PYTEST) -m slow tests/mutants -n $(SLOW_WORKERS) $(ARGS) $(NONE_IS_FINE)
 
 check: $(VENV)/.dev ## formatting, lint, types (source and tests), architecture tests
 	$(BIN)/ruff format --check .

@@ -18,6 +18,8 @@ from roost.alerts.options import SendOptions
 from roost.alerts.triggers import Triggers
 from roost.balancing.pool import Balancers
 from roost.balancing.server import Server
+from roost.binding.drain.jobs import Drains
+from roost.binding.drain.movers import WireMovers
 from roost.binding.service import Bindings
 from roost.core.owner import Owner
 from roost.discovery.cache import ListCache
@@ -33,6 +35,7 @@ from roost.store.store import Store
 from roost.waitingroom.keyring import KeyRing
 from roost.waitingroom.worlds import Worlds
 from roost.web.metrics import Source
+from roost.wire.trust import client_tls, wire_secret
 
 
 class Capability(Protocol):
@@ -77,7 +80,9 @@ class Platform:
         self.worlds = Worlds(store, settings.queue, key_ring(settings), self.discovery, loops=loops)
         chooser = StrategyChooser(self.balancers, settings.binding.strategy)
         self.bindings = Bindings(store, settings.binding, self.discovery, loops=loops, chooser=chooser)
-        self.capabilities: tuple[Capability, ...] = (self.worlds, self.bindings)
+        self.movers = movers(settings)
+        self.drains = Drains(store, self.bindings, self.discovery, self.movers, loops=loops)
+        self.capabilities: tuple[Capability, ...] = (self.worlds, self.bindings, self.drains)
 
         alerts = settings.alerts
         options = SendOptions(settings.namespace or "roost", alerts.secret, alerts.per_minute, alerts.burst)
@@ -114,6 +119,15 @@ def key_ring(settings: Settings) -> KeyRing:
     return KeyRing(settings.queue_keys, settings.ticket_keys, dev_folder=dev_folder)
 
 
+def movers(settings: Settings) -> WireMovers:
+    """The calls to entity servers; the secret is read at the first: not everybody who could drain does."""
+    return WireMovers(
+        lambda: wire_secret(settings.wire_secret, settings.data if settings.is_dev() else None),
+        tls=lambda: client_tls(settings.wire.tls_ca),
+        limits=settings.wire.limits(),
+    )
+
+
 @asynccontextmanager
 async def open_platform(
     settings: Settings, *, roles: tuple[str, ...] = (), attach: bool = False, wait_s: float | None = None
@@ -143,5 +157,6 @@ async def open_platform(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await platform.balancers.close()
+            await platform.movers.close()
     finally:
         await store.close()

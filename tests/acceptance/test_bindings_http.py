@@ -13,6 +13,7 @@ import pytest
 
 import roost
 from roost.api.binding import UnknownBinding
+from roost.binding.drain.model import MoveNote
 from roost.binding.scripts import Beaten, Placed
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
@@ -107,6 +108,28 @@ async def test_an_operator_takes_a_user_away_and_the_history_tells_it(gateway: G
     assert (await ask(gateway, "/bind/v1/users/nobody/history"))["changes"] == []
 
 
+async def test_what_became_of_the_moves_of_a_user(gateway: Gateway) -> None:
+    notes = [
+        MoveNote(at=1.5, job="j-1", source="501", target="503", outcome="returned", why="flush was too slow"),
+        MoveNote(at=2.5, job="j-1", source="501", target="503", outcome="moved", phases={"total": 4.5}),
+    ]
+    for note in notes:
+        await gateway.platform.bindings.note_moves("entity", [("ann", note)])
+
+    moved, returned = (await ask(gateway, "/bind/v1/users/ann/moves"))["moves"]
+    assert moved == {
+        "at": "1970-01-01T00:00:02.500Z",
+        "job": "j-1",
+        "source": "501",
+        "target": "503",
+        "outcome": "moved",
+        "why": "",
+        "phases": {"total": 4.5},
+    }
+    assert (returned["outcome"], returned["why"]) == ("returned", "flush was too slow")
+    assert (await ask(gateway, "/bind/v1/users/nobody/moves"))["moves"] == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "refusal"),
     [
@@ -116,6 +139,7 @@ async def test_an_operator_takes_a_user_away_and_the_history_tells_it(gateway: G
         ("GET", "/bind/v1/users/ann?type=en:tity", (400, "INVALID_ID")),
         ("GET", f"/bind/v1/users/{'x' * 129}", (400, "INVALID_ID")),
         ("GET", "/bind/v1/users/ann?magic=1", (400, "INVALID_INPUT")),
+        ("GET", "/bind/v1/users/a%20b/moves", (400, "INVALID_ID")),
         ("GET", "/bind/v1/servers/999/users", (404, "UNKNOWN_HOLDER")),
         ("GET", "/bind/v1/servers/501/users?limit=0", (400, "INVALID_INPUT")),
         ("GET", "/bind/v1/servers/501/users?limit=1001", (400, "INVALID_INPUT")),
@@ -135,7 +159,12 @@ async def test_bad_requests_get_a_clear_refusal(
 async def test_everything_needs_a_token_and_unbinding_an_admins(gateway: Gateway) -> None:
     made = await gateway.ask("POST", "/auth/v1/tokens", {"name": "reader", "scopes": ["read"]}, token=TOKEN)
     reader = made.json["token"]
-    for path in ("/bind/v1/users/ann", "/bind/v1/servers", "/bind/v1/servers/501/users"):
+    for path in (
+        "/bind/v1/users/ann",
+        "/bind/v1/users/ann/moves",
+        "/bind/v1/servers",
+        "/bind/v1/servers/501/users",
+    ):
         assert (await gateway.ask("GET", path)).status == 401
         assert (await gateway.ask("GET", path, token=reader)).status == 200
     assert (await gateway.ask("DELETE", "/bind/v1/users/ann", token=reader)).status == 403
@@ -215,6 +244,15 @@ def test_the_command_line_tells_where_a_user_is_and_how_they_came_there(home: Ho
     assert "new" in explained.stdout
     changes = json.loads(home.run("bindings", "explain", "ann", "--json").stdout)["changes"]["changes"]
     assert [change["why"] for change in changes] == ["unbound", "new"]
+
+    async def note(bindings: Bindings) -> None:
+        move = MoveNote(at=1.0, job="j-1", source="501", target="502", outcome="pinned", why="in a match")
+        await bindings.note_moves("entity", [("ann", move)])
+
+    on_the_store(home, note)
+    assert "pinned" in home.run("bindings", "explain", "ann").stdout
+    moves = json.loads(home.run("bindings", "explain", "ann", "--json").stdout)["moves"]["moves"]
+    assert [(move["outcome"], move["why"]) for move in moves] == [("pinned", "in a match")]
 
     assert "UNKNOWN_HOLDER" in home.run("bindings", "of", "502").stderr
     refused = home.run("bindings", "explain", "nobody")

@@ -15,6 +15,7 @@ COMMANDS = (
     ("instances", "list"),
     ("instances", "list", "--verify"),
     ("instances", "show", "seoul-501"),
+    ("drain", "status"),
     ("queue", "status"),
     ("ring", "show", "--type", "game"),
     ("status",),

@@ -102,8 +102,11 @@ def test_a_short_soak_measures_every_process_and_loses_nobody(home: Home) -> Non
     assert all(one["memoryMb"] > 1 and one["files"] > 3 for one in report["samples"])
     assert all(one["flat"] is None for one in report["courses"]), "four evenings prove nothing"
     assert all(0 < one["lastingKeys"] <= one["keys"] for one in report["store"])
-    left = [path.name for path in Path("/proc").glob("[0-9]*") if str(folder) in command_of(path)]
-    assert left == [], "it ends what it started"
+    assert processes_in(folder) == [], "it ends what it started"
+
+
+def processes_in(folder: Path) -> list[str]:
+    return [path.name for path in Path("/proc").glob("[0-9]*") if str(folder) in command_of(path)]
 
 
 def command_of(process: Path) -> str:
@@ -118,3 +121,39 @@ def test_a_fault_that_nobody_knows_is_refused_before_anything_starts(home: Home)
     assert done.returncode == 1
     assert "no fault earthquake" in done.stderr
     assert not (home.folder / "soak").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kill", ["", "source", "gate"])
+def test_a_hot_update_goes_unnoticed_by_those_who_play(home: Home, kill: str) -> None:
+    folder = home.folder / "hotfix"
+    size = ("--clients", "4", "--users", "80", "--rate", "40", *(("--kill", kill) if kill else ()))
+    done = home.run_for(180, "drill", "hotfix", *size, "--folder", str(folder), "--json")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["kill"] == kill
+    assert [one["guarantee"] for one in report["verdicts"] if not one["held"]] == []
+    assert all(one["versions"] == ["1.0", "2.0"] for one in report["clients"])
+    assert report["certificate"]["isComplete"] is (kill != "gate")
+    assert [line.split(maxsplit=2)[2] for line in done.stderr.splitlines()] == [
+        event["what"] for event in report["timeline"]
+    ], "the timeline is told as it happens"
+    assert processes_in(folder) == [], "it ends what it started"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--kill", "everybody"), "nobody can kill 'everybody'"),
+        (("--clients", "10", "--users", "5"), "no more of them than users"),
+    ],
+)
+def test_a_hot_update_that_cannot_be_is_refused_before_anything_starts(
+    home: Home, args: tuple[str, ...], said: str
+) -> None:
+    done = home.run("drill", "hotfix", *args, "--folder", str(home.folder / "hotfix"))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not (home.folder / "hotfix").exists()

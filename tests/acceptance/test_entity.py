@@ -36,9 +36,11 @@ class Servers:
     home: Home
     store: str
     ports: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    """What else is in the environment of those that are started."""
 
     def environment(self) -> dict[str, str]:
-        return {"ROOST_STORE": self.store, "ROOST_WIRE_SECRET": SECRET} | LEASE
+        return {"ROOST_STORE": self.store, "ROOST_WIRE_SECRET": SECRET} | LEASE | self.settings
 
     def up(self) -> Started:
         return self.home.up(**self.environment())
@@ -237,6 +239,8 @@ def test_a_class_that_is_none_is_refused_with_what_to_do(home: Home) -> None:
 async def test_a_store_that_is_away_for_longer_than_the_lease_costs_nobody_anything(
     servers: Servers, valkey: RunningServer
 ) -> None:
+    """Also without a lease in the database; with one see `tests/faults/test_store_away.py`."""
+    servers.settings["ROOST_ENTITY__DATABASE_LEASE_SECONDS"] = "0"
     server = servers.entity("501", "--class", JOURNAL)
     users = [f"u{n}" for n in range(5)]
     async with open_gate(servers) as gate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,20 +15,24 @@ from roost.testing import free_port
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.slow
-def test_a_counter_for_each_user_survives_kill_9() -> None:
+def run(example: str) -> subprocess.CompletedProcess[str]:
+    """On ports that are free, without settings from outside."""
     ports = {f"EXAMPLE_{name}_PORT": str(free_port()) for name in ("GATEWAY", "GATE", "FIRST", "SECOND")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
-
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "run.py"],
-        cwd=EXAMPLES / "counter",
+        cwd=EXAMPLES / example,
         env=kept | ports,
         capture_output=True,
         text=True,
         timeout=110,
         check=False,
     )
+
+
+@pytest.mark.slow
+def test_a_counter_for_each_user_survives_kill_9() -> None:
+    done = run("counter")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
@@ -39,6 +44,23 @@ def test_a_counter_for_each_user_survives_kill_9() -> None:
         "ann counts 5",
         "ann counts 6",
     ]
+
+
+@pytest.mark.slow
+def test_a_hot_update_with_another_schema_goes_unnoticed() -> None:
+    done = run("hot_update")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout.splitlines()
+    told = [
+        "ann sees version 1.0, a purse of gold",
+        "$ roost entity_hotfix 501",
+        "ann sees version 2.0, a purse of gold and silver",
+        "server 501 ended with 0",
+    ]
+    assert [line for line in said if line in told] == told
+    assert re.fullmatch(r"ann has \d+ gold and was connected 1 time", said[-1])
+    assert "0 lost" in done.stdout, "the certificate is printed"
 
 
 def test_every_example_has_a_readme() -> None:

@@ -38,6 +38,7 @@ HEADER_VALUES = ("", "\xff\xfe", "v1.a.b.c", "x" * 3000, "9" * 39, "0-0", "\u00b
 
 VERBS = frozenset(
     {
+        "cancel",
         "check",
         "consume",
         "create",
@@ -47,10 +48,12 @@ VERBS = frozenset(
         "leave",
         "list",
         "override",
+        "pause",
         "preview",
         "register",
     }
-    | {"release", "remove", "report", "revoke", "select", "send", "update", "watch"}
+    | {"release", "remove", "report", "resume", "revoke", "rollback", "select", "send", "start", "update"}
+    | {"watch"}
 )
 
 

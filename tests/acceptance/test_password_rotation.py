@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from roost.testing import free_port, run_valkey, wait_until
+import pytest
 
-from .conftest import Home, http
+from roost.testing import RunningServer, free_port, run_valkey, wait_until
+
+from .conftest import Home, Started, http
 
 TOKEN = "a-token-for-the-tests"
 
@@ -40,7 +44,16 @@ class Caller:
         self._thread.join()
 
 
-def test_sighup_takes_up_a_new_password_of_the_store_and_no_call_is_lost(home: Home, tmp_path: Path) -> None:
+class Rotation(NamedTuple):
+    """A gateway, and the file from which it takes the address and the password of its store."""
+
+    valkey: RunningServer
+    secret: Path
+    gateway: Started
+
+
+@pytest.fixture
+def rotation(home: Home, tmp_path: Path) -> Iterator[Rotation]:
     with run_valkey(password="old") as valkey:
         secret = tmp_path / "store-url"
         secret.write_text(valkey.url)
@@ -49,43 +62,39 @@ def test_sighup_takes_up_a_new_password_of_the_store_and_no_call_is_lost(home: H
             ROOST_STORE_FILE=str(secret),
             ROOST_API_TOKEN=TOKEN,
         )
-        caller = Caller(gateway.url)
-        try:
-            caller.progress()
-            valkey.command_reply("ACL", "SETUSER", "default", ">new")
-            secret.write_text(valkey.url.replace("old", "new"))
-            gateway.process.send_signal(signal.SIGHUP)
-            wait_until(
-                lambda: "store password renewed" in gateway.text, "the new password", lambda: gateway.text
-            )
-            caller.progress()
-            valkey.command_reply("ACL", "SETUSER", "default", "<old")
-            valkey.password = "new"
-            caller.progress()
-            valkey.command_reply("CLIENT", "KILL", "TYPE", "normal")
-            caller.progress()
-        finally:
-            caller.stop()
-        assert caller.failed == []
-        assert "new@" not in gateway.text
+        yield Rotation(valkey, secret, gateway)
 
 
-def test_a_url_of_another_store_or_a_wrong_password_changes_nothing(home: Home, tmp_path: Path) -> None:
-    with run_valkey(password="old") as valkey:
-        secret = tmp_path / "store-url"
-        secret.write_text(valkey.url)
-        gateway = home.start(
-            *("gateway", "--port", str(free_port()), "--profile", "lan"),
-            ROOST_STORE_FILE=str(secret),
-            ROOST_API_TOKEN=TOKEN,
+def test_sighup_takes_up_a_new_password_of_the_store_and_no_call_is_lost(rotation: Rotation) -> None:
+    valkey, secret, gateway = rotation
+    caller = Caller(gateway.url)
+    try:
+        caller.progress()
+        valkey.command_reply("ACL", "SETUSER", "default", ">new")
+        secret.write_text(valkey.url.replace("old", "new"))
+        gateway.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "store password renewed" in gateway.text, "the new password", lambda: gateway.text)
+        caller.progress()
+        valkey.command_reply("ACL", "SETUSER", "default", "<old")
+        valkey.password = "new"
+        caller.progress()
+        valkey.command_reply("CLIENT", "KILL", "TYPE", "normal")
+        caller.progress()
+    finally:
+        caller.stop()
+    assert caller.failed == []
+    assert "new@" not in gateway.text
+
+
+def test_a_url_of_another_store_or_a_wrong_password_changes_nothing(rotation: Rotation) -> None:
+    valkey, secret, gateway = rotation
+    for wrong in ("redis://:old@127.0.0.1:1", valkey.url.replace("old", "wrong"), "nonsense"):
+        said = gateway.text.count("store password not renewed")
+        secret.write_text(wrong)
+        gateway.process.send_signal(signal.SIGHUP)
+        wait_until(
+            lambda said=said: gateway.text.count("store password not renewed") > said,  # type: ignore[misc]
+            "the refusal",
+            lambda: gateway.text,
         )
-        for wrong in ("redis://:old@127.0.0.1:1", valkey.url.replace("old", "wrong"), "nonsense"):
-            said = gateway.text.count("store password not renewed")
-            secret.write_text(wrong)
-            gateway.process.send_signal(signal.SIGHUP)
-            wait_until(
-                lambda said=said: gateway.text.count("store password not renewed") > said,  # type: ignore[misc]
-                "the refusal",
-                lambda: gateway.text,
-            )
-            assert http(f"{gateway.url}/sd/v1/instances", token=TOKEN).status == 200
+        assert http(f"{gateway.url}/sd/v1/instances", token=TOKEN).status == 200

@@ -12,7 +12,7 @@ from sqlalchemy import DDL
 from roost.core.owner import Owner
 from roost.db.database import open_database
 from roost.db.errors import SchemaTooNew
-from roost.db.model import Claimed
+from roost.db.model import Claimed, Refused
 from roost.db.schema import VERSION
 from roost.db.statements import DialectName
 from roost.db.steps import STEPS, Step, upgrade
@@ -79,7 +79,7 @@ async def test_a_newer_schema_is_refused_with_what_to_do(
     monkeypatch.undo()
 
     with pytest.raises(
-        SchemaTooNew, match="tables of version 2, this Roost knows them up to version 1"
+        SchemaTooNew, match=f"tables of version {VERSION + 1}, this Roost knows them up to version {VERSION}"
     ) as error:
         async with open_database(any_url):
             pass
@@ -97,6 +97,22 @@ async def test_a_later_step_is_taken_once_and_keeps_the_rows(
     for _ in range(2):
         async with open_database(any_url) as db:
             assert await db.read("entity", "anna") is not None
+
+
+async def test_a_database_of_the_first_release_gets_its_table_of_leases(
+    any_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner("501", "l")
+    monkeypatch.setattr(upgrade, "__defaults__", (STEPS[:1],))
+    async with open_database(any_url) as db:
+        await db.claim("entity", "anna", owner, 5, judged=0)
+    monkeypatch.undo()
+
+    async with open_database(any_url) as db:
+        await db.keep_lease("entity", owner, 60_000)
+        answer = await db.claim("entity", "anna", Owner("502", "l"), 6, judged=5, unless_leased=True)
+        assert isinstance(answer, Refused)
+        assert answer.leased_ms > 50_000
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "mariadb", "mysql"])

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +22,33 @@ import msgspec
 from roost.binding.scripts import Bound, Placed
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
+from roost.core.errors import Unavailable
 from roost.core.loops import Loops
 from roost.core.owner import Owner
 from roost.db.database import Database, open_database
 from roost.db.url import sqlite_url
 from roost.discovery.service import Discovery
 from roost.sdk.entity import Entity, Message
-from roost.servers.entity.beating import Beating
+from roost.servers.entity.beating import Beating, beat_or_carry
+from roost.servers.entity.carrying import Carrying, Settler
 from roost.servers.entity.host import Host
 from roost.servers.entity.lease import Lease
 from roost.servers.entity.settings import EntitySettings
+from roost.store.keys.binding import partition_keys
 from roost.store.store import Store
+from roost.testing import eventually
 from roost.wire.client import Peer
 from roost.wire.codes import Code
 from roost.wire.frame import Frame
+from roost.wire.pool import Pool
 from roost.wire.server import Answer, WireServer
 
 SECRET = b"sixteen bytes or more"
 TYPE = "entity"
 ENTITY, MESSAGE, LOGIN, LOGOUT = 1, 1, 2, 3
 BUDGET_MS = 20_000
+MOVE, ACCEPT, COMMIT, SURVEY, RETIRE, UNRETIRE = 4, 5, 6, 7, 8, 9
+_moves = itertools.count(1)
 
 
 class Counter(Entity):
@@ -74,6 +83,26 @@ class Clock:
         return time.monotonic() + self.ahead_s
 
 
+class Link:
+    """The way of one server to the map, which the test may cut."""
+
+    def __init__(self, bindings: Bindings) -> None:
+        self._bindings = bindings
+        self.is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._bindings, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        async def call(*args: Any, **more: Any) -> Any:
+            if self.is_cut:
+                raise Unavailable("the store does not answer")
+            return await found(*args, **more)
+
+        return call
+
+
 @dataclass
 class House:
     """One entity server."""
@@ -83,10 +112,15 @@ class House:
     lease: Lease
     beating: Beating
     clock: Clock
+    link: Link
+    carrying: Carrying
+    settler: Settler
     server: WireServer
     peer: Peer
+    manager: Peer
     loops: list[asyncio.Task[None]]
     pushed: list[Frame] = field(default_factory=list)
+    address: tuple[str, int] = ("", 0)
     _sequences: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -96,6 +130,21 @@ class House:
     async def beat(self) -> None:
         self.beating.ticked_at = time.monotonic()
         await self.beating.beat(self.host.bindings)
+
+    async def step(self, *, ticks: bool = True) -> bool:
+        """What the thread that beats does: a beat, or a lease in the database."""
+        if ticks:
+            self.beating.ticked_at = time.monotonic()
+        return await beat_or_carry(self.beating, self.host.bindings, self.carrying)
+
+    async def settles(self) -> None:
+        """The store answers again: until no lease in the database is needed any more."""
+
+        async def is_settled() -> bool:
+            await self.settler.step()
+            return await self.step()
+
+        await eventually(is_settled, "what was acknowledged is written")
 
     def lapse(self) -> None:
         """Its lease is over by its own clock, as after a long pause; the store has not ended it."""
@@ -150,6 +199,24 @@ class House:
     async def logout(self, user: str, session: str = "s", reason: str = "closed") -> Answer:
         return await self.send(LOGOUT, msgspec.msgpack.encode((TYPE, user, session, reason)))
 
+    async def move(self, to: House | tuple[Owner, tuple[str, int]], *users: str, **terms: Any) -> list[Any]:
+        """`[user, outcome, why, phases, epoch]` for each, as a manager hears it."""
+        owner, address = (to.owner, to.address) if isinstance(to, House) else to
+        payload = (TYPE, f"m{next(_moves)}", users, (*owner, *address), terms)
+        answer = await self.asks(MOVE, *payload)
+        assert answer.code is Code.OK, (answer.code, answer.message)
+        found: list[Any] = msgspec.msgpack.decode(answer.payload)
+        return found
+
+    async def outcome(self, to: House | tuple[Owner, tuple[str, int]], user: str, **terms: Any) -> str:
+        [report] = await self.move(to, user, **terms)
+        assert report[0] == user
+        return str(report[1])
+
+    async def asks(self, method: int, *parts: Any) -> Answer:
+        """A manager asks this server."""
+        return await self.manager.call(ENTITY, method, msgspec.msgpack.encode(parts), budget_ms=BUDGET_MS)
+
     async def crash(self) -> None:
         """Gone as by kill -9: nothing is written, nothing is said."""
         for task in self.loops:
@@ -158,6 +225,9 @@ class House:
         self.loops.clear()
         await self.host.workers.close()
         await self.peer.close()
+        await self.manager.close()
+        if self.host.mover.peers is not None:
+            await self.host.mover.peers.close()
         await self.server.close(0)
 
 
@@ -189,23 +259,60 @@ class Town:
         owner, clock = Owner(server_id, str(next(self._lives))), Clock()
         leases = [Lease(clock.now) for _ in self.bindings.partitions]
         settings = replace(EntitySettings(), **changed)
-        beating = Beating(TYPE, lambda: owner, leases, settings.capacity, "1.0", clock.now)
-        host = Host(
-            entity, TYPE, "1.0", settings, self.bindings, database or self.database, leases, lambda: owner
+        link: Any = Link(self.bindings)
+        carrying = Carrying(
+            TYPE,
+            leases,
+            lambda: contextlib.nullcontext(self.database),
+            ttl_ms=self.bindings.settings.lease_ms,
+            patience_s=1.0,
+            limit_s=settings.database_lease_seconds,
+            now=clock.now,
         )
+        beating = Beating(TYPE, lambda: owner, leases, settings.capacity, "1.0", clock.now)
+        host = Host(entity, TYPE, "1.0", settings, link, database or self.database, leases, lambda: owner)
+        settler = Settler(carrying, host.residence, host.sessions, entity.durability)
         server = WireServer(secret=SECRET, role="entity")
         host.serve(server)
         address = await server.start(("127.0.0.1", 0))
         pushed: list[Frame] = []
         peer = Peer(*address, secret=SECRET, role="gate", on_push=pushed.append)
+        manager = Peer(*address, secret=SECRET, role="manager")
+        host.mover.peers = Pool(partial(Peer, secret=SECRET, role="entity"))
         loops = [asyncio.create_task(loop) for loop in host.loops(Loops())]
-        house = House(host, owner, leases[0], beating, clock, server, peer, loops, pushed)
+        house = House(
+            host,
+            owner,
+            leases[0],
+            beating,
+            clock,
+            link,
+            carrying,
+            settler,
+            server,
+            peer,
+            manager,
+            loops,
+            pushed,
+        )
+        house.address = address
         await self.shows(owner)
         await house.beat()
         try:
             yield house
         finally:
             await house.crash()
+
+    async def leases_end(self, house: House, *, beating: Sequence[House] = ()) -> None:
+        """More than a lease passes, in the store and for this server, while the others beat."""
+        for _ in range(int(self.bindings.settings.lease_ms / 1000 / 1.5) + 1):
+            house.clock.ahead_s += 1.5
+            await house.step()
+            for partition in self.bindings.partitions:
+                key = partition_keys(self.store.keys, partition.scope)["partition"]
+                await self.store.call("HINCRBY", key, "clock_ms", 1500, key=key)
+            for other in beating:
+                await other.step()
 
     async def shows(self, owner: Owner, willing: str = "1") -> None:
         """The leader of each partition has heard of this life."""

@@ -26,6 +26,8 @@ class Book(roost.Entity):
         return msgspec.msgpack.encode(self.numbers)
 
     async def handle(self, message: roost.Message) -> object:
+        if "version" in message.body:
+            return self.home.version
         number = message.body.get("n")
         if number is None:
             return self.numbers

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,13 +26,26 @@ from roost.testing import free_port, wait_until
 
 GATES = ("gate-1", "gate-2")
 HOMES = ("501", "502", "503", "504")
+HOMES_V1 = dict.fromkeys(HOMES, "1.0")
 ROOT = Path(__file__).parents[2]
+START_S = 60.0
+"""Seven processes begin at once, on two cores."""
 
 
 class Town:
     """Every process by its name; each can be killed, frozen, and started again as what it was."""
 
-    def __init__(self, folder: Path, store: str, database: str, book: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: str,
+        database: str,
+        book: str,
+        *,
+        homes: Mapping[str, str] = HOMES_V1,
+        managers: int = 1,
+    ) -> None:
+        """`book`: module:Class of the users. `homes`: server ids with their versions."""
         self._folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
@@ -48,23 +61,51 @@ class Town:
             "ROOST_TICKET_KEYS": self.keys,
             "ROOST_GATE__CONNECTIONS_PER_ADDRESS": "5000",
         }
-        self._commands: dict[str, tuple[str, ...]] = {"manager": ("manager", "--port", str(free_port()))}
+        self.token_of_operator = self._env["ROOST_API_TOKEN"]
+        self._ports: set[int] = set()
+        self._commands: dict[str, tuple[str, ...]] = {
+            f"manager-{n}": ("manager", "--port", str(self._port())) for n in range(1, managers + 1)
+        }
+        port = self._port()
+        self.gateway = f"http://127.0.0.1:{port}"
+        self._commands["gateway"] = ("gateway", "--port", str(port))
         self.gates: dict[str, str] = {}
         for name in GATES:
-            port = two_free_ports()
+            port = self._port()
             self.gates[name] = f"ws://127.0.0.1:{port}"
-            self._commands[name] = ("gate", "--port", str(port), "--tcp-port", str(free_port()))
-        for name in HOMES:
+            self._commands[name] = ("gate", "--port", str(port), "--tcp-port", str(self._port()))
+        for name, version in homes.items():
             self._commands[name] = (
-                *("entity", "--id", name, "--version", "1.0", "--port", str(two_free_ports())),
-                *("--class", f"tests.faults.book:{book}", "--capacity", "5000"),
+                *("entity", "--id", name, "--version", version, "--port", str(self._port())),
+                *("--class", f"tests.faults.{book}", "--capacity", "5000"),
             )
 
-    def start(self) -> None:
-        for name in self._commands:
+    def _port(self) -> int:
+        """One that none of the others will have, nor the one 1000 above, where it shows its metrics."""
+        while not self._ports.isdisjoint(two := (port := two_free_ports(), port + 1000)):
+            pass
+        self._ports.update(two)
+        return port
+
+    def start(self, *names: str) -> None:
+        """These, or all."""
+        for name in names or self._commands:
             self._start(name)
-        for name in self._commands:
+        for name in names or self._commands:
             self.wait_for(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._commands)
+
+    def exit_code(self, name: str) -> int | None:
+        """None while it runs."""
+        return self._running[name].poll()
+
+    def end_one(self, name: str) -> None:
+        """kill -9, for good."""
+        self._running[name].kill()
+        self._running[name].wait()
 
     def kill(self, name: str) -> None:
         """kill -9, and start it again."""
@@ -82,7 +123,7 @@ class Town:
             process.send_signal(signal.SIGCONT)
 
     def wait_for(self, name: str) -> None:
-        wait_until(lambda: "is up" in self.log(name), name, lambda: self.log(name)[-2000:])
+        wait_until(lambda: "is up" in self.log(name), name, lambda: self.log(name)[-2000:], START_S)
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()

@@ -150,7 +150,7 @@ async def evening(
 
 async def test_g9_with_the_journal_nothing_acknowledged_is_lost(open_town: Open) -> None:
     with run_sentinel() as group:
-        town = open_town(group.url, "JournaledBook")
+        town = open_town(group.url, "book:JournaledBook")
         faults = ("home_killed", "home_frozen", "gate_killed", "gate_frozen", "failover")
         _, lost = await evening(town, group, *faults)
         assert lost == {}
@@ -160,14 +160,14 @@ async def test_g9_nothing_acknowledged_is_lost_on_postgresql(
     open_town: Open, postgresql: PostgresqlServer
 ) -> None:
     with run_sentinel() as group:
-        town = open_town(group.url, "JournaledBook", postgresql.url)
+        town = open_town(group.url, "book:JournaledBook", postgresql.url)
         _, lost = await evening(town, group, "home_killed", "home_frozen", "failover")
         assert lost == {}
 
 
 async def test_g9_without_it_a_crash_loses_no_more_than_the_window(open_town: Open) -> None:
     with run_sentinel() as group:
-        town = open_town(group.url, "Book")
+        town = open_town(group.url, "book:Book")
         faults, lost = await evening(town, group, "home_killed", "home_frozen", "failover")
         print(f"{len(lost)} acknowledged messages lost with the window of {WINDOW_MS} ms")
         assert all(faults.explains(at) for at in lost.values())
@@ -175,7 +175,7 @@ async def test_g9_without_it_a_crash_loses_no_more_than_the_window(open_town: Op
 
 async def test_g7_two_thousand_users_and_a_minute_of_random_faults(open_town: Open) -> None:
     with run_sentinel() as group:
-        town = open_town(group.url, "JournaledBook")
+        town = open_town(group.url, "book:JournaledBook")
         faults, lost = await evening(town, group, users=2000, random_s=60.0)
         print(f"{len(lost)} acknowledged messages lost, faults coincided: {faults.coincided()}")
         assert lost == {} or faults.coincided()

@@ -17,6 +17,7 @@ from roost.testing import Command, RunningServer, StoryRunner, Verb, eventually
 from tests.acceptance.conftest import Home
 from tests.acceptance.queue import TOKEN
 from tests.stories.houses import Houses, open_houses
+from tests.stories.patching import PatchNight
 from tests.stories.people import Person
 
 NAMES = ("ann", "bob", "cat", "dan", "eve")
@@ -40,6 +41,7 @@ class Evening:
         self._houses = houses
         self._session = session
         self._people: dict[str, Person] = {}
+        self._patch = PatchNight(houses, self._get)
 
     def runner(self) -> StoryRunner:
         verbs: list[Verb] = [
@@ -127,7 +129,12 @@ class Evening:
             "goes in": self._goes_in,
             "tries": self._tries,
             "logs in": self._logs_in,
+            "logs in from a train": self._logs_in,
             "counts": self._counts,
+            "plays": self._plays,
+            "stops playing": self._stops_playing,
+            "asks for the version": self._asks_version,
+            "is cut off": self._cut_off,
             "speaks": self._speaks,
             "leaves": self._leaves,
             "is sent away": self._is_sent_away,
@@ -165,11 +172,26 @@ class Evening:
         return f"{person.name} is in {server}"
 
     async def _logs_in(self, person: Person, command: Command) -> str:
-        await person.log_in()
+        await person.log_in(from_a_train="train" in command.args)
         return f"{person.name} is welcome"
 
     async def _counts(self, person: Person, command: Command) -> str:
         return f"{person.name} has counted to {await person.count()}"
+
+    async def _plays(self, person: Person, command: Command) -> str:
+        """Counts without pause from now on, beside everything else that happens."""
+        await person.play()
+        return f"{person.name} plays"
+
+    async def _stops_playing(self, person: Person, command: Command) -> str:
+        return f"{person.name} missed no number, on {await person.stop_playing()} connection"
+
+    async def _asks_version(self, person: Person, command: Command) -> str:
+        return f"{person.name} sees version {await person.version()}"
+
+    async def _cut_off(self, person: Person, command: Command) -> str:
+        await person.cut_off()
+        return f"{person.name} is cut off"
 
     async def _speaks(self, person: Person, command: Command) -> str:
         await person.speak()
@@ -186,7 +208,12 @@ class Evening:
     # -- operators
 
     async def operator(self, command: Command) -> str:
-        """`operator takes 501 out of service`, `operator lifts the order on 501`"""
+        """`operator takes 501 out of service`, `… lifts the order on 501`, `… hot-updates 501`"""
+        match command.args:
+            case ("hot-updates", server):
+                return await self._patch.order(server)
+            case ("reads", "the", "certificate"):
+                return await self._patch.certificate()
         (server,) = (word for word in command.args if word.isdigit())
         order = " ".join(word for word in command.args if word != server)
         await self._houses.order("instances", "override", server, *ORDERS[order])
@@ -209,6 +236,12 @@ class Evening:
                 return await self._lives(name, server)
             case ("until", "home", server, "takes", "new", "people"):
                 return await self._open_home(server)
+            case ("until", "home", server, "takes", "nobody", "new"):
+                return await self._patch.closed(server)
+            case ("until", "home", server, "has", "ended"):
+                return await self._patch.ended(server)
+            case ("until", "the", "hot", "update", "of", server, "is", "done"):
+                return await self._patch.done(server)
             case ("until", "queue", "shows"):
                 return await self._queue({name: int(value) for name, value in command.options.items()})
         raise ValueError(f"nobody knows how to wait for {' '.join(command.args)}")
@@ -303,7 +336,8 @@ class Evening:
         seen: dict[str, Any] = {}
 
         async def shown() -> bool:
-            seen.update(await self._get("/queue/v1/worlds/main"))
+            found = await self._get("/queue/v1/worlds/main")
+            seen.update(found.get("counters", {}) | found)
             return all(seen.get(name) == value for name, value in wanted.items())
 
         await eventually(shown, f"the queue to show {wanted}", PATIENCE_S, lambda: str(seen))

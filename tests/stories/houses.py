@@ -104,6 +104,10 @@ class Houses:
         """As a rolling restart does; its exit code."""
         return await asyncio.to_thread(self._running[name].interrupt, signal.SIGTERM, STOP_S)
 
+    async def ended(self, name: str) -> int:
+        """Wait for one that ends by itself; its exit code."""
+        return await asyncio.to_thread(self._running[name].process.wait, STOP_S)
+
     async def kill(self, name: str) -> None:
         self._running[name].process.kill()
         await asyncio.to_thread(self._running[name].process.wait)

@@ -20,6 +20,7 @@ from aiohttp import (
 from roost.api.queue import RECEIPT_HEADER, TICKET_HEADER, PlaceReply
 from roost.sdk.play import GateRefused, Player, play
 from roost.testing import eventually
+from tests.faults.harness import Proxy
 
 PAUSE_S = 0.2
 """Between two questions: they ask more often than they are told to, lest the evening take all night."""
@@ -41,6 +42,9 @@ class Person:
         self._wants_in = False
         self._inside: ClientWebSocketResponse | None = None
         self._player: Player | None = None
+        self._train: Proxy | None = None
+        self._playing: asyncio.Task[None] | None = None
+        self._has_enough = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -141,11 +145,19 @@ class Person:
             if message.type is WSMsgType.TEXT:
                 self.heard.append(message.json().get("message", ""))
 
-    async def log_in(self) -> None:
-        """At the gate that the ticket is for; from there on every message finds its way home."""
+    async def log_in(self, *, from_a_train: bool = False) -> None:
+        """At the gate that the ticket is for; from there on every message finds its way home.
+
+        Who sits in a train can be cut off, see `cut_off`.
+        """
         place = self.place
         assert place.status == "PROMOTED", place
-        self._player = await play(place.server_url, place.ticket_id).__aenter__()
+        url = place.server_url
+        if from_a_train:
+            self._train = Proxy(int(url.rpartition(":")[2]))
+            await self._train.start()
+            url = self._train.url.replace("redis", "ws")
+        self._player = await play(url, place.ticket_id).__aenter__()
         self._wants_in = False
 
     async def count(self) -> object:
@@ -157,6 +169,38 @@ class Person:
                     return await self._player.request("count")
                 except GateRefused as refused:
                     await asyncio.sleep(refused.retry_after_s or PAUSE_S)
+
+    async def version(self) -> str:
+        """Of the program that answers for them."""
+        assert self._player is not None, f"{self.name} has not logged in"
+        return str((await self._player.request("version"))["version"])
+
+    async def play(self) -> None:
+        """Count without pause until `stop_playing`, and see that every number is the one after the last."""
+        first = int(str(await self.count()))
+        self._playing = asyncio.create_task(self._keep_counting(first))
+
+    async def _keep_counting(self, last: int) -> None:
+        while not self._has_enough:
+            number = int(str(await self.count()))
+            assert number == last + 1, f"{self.name} had counted to {last} and was told {number}"
+            last = number
+
+    async def stop_playing(self) -> int:
+        """On how many connections that was."""
+        assert self._playing is not None, f"{self.name} does not play"
+        assert self._player is not None
+        self._has_enough = True
+        await self._playing
+        return self._player.connects
+
+    async def cut_off(self) -> None:
+        """Gone without a farewell; coming back they show a ticket for the place that is held for them."""
+        assert self._player is not None, f"{self.name} has not logged in"
+        assert self._train is not None, f"nothing can cut {self.name} off"
+        player, self._player = self._player, None
+        await self._train.close()
+        await player.close()  # which finds nobody to take leave of
 
     async def speak(self) -> None:
         """Say something that is heard by everybody there, so by themselves."""
@@ -171,6 +215,7 @@ class Person:
     async def leave(self) -> None:
         """For good, in whatever they are."""
         tasks, self._tasks = self._tasks, []
+        tasks += [self._playing] if self._playing is not None else []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

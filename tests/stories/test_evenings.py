@@ -39,4 +39,4 @@ async def test_an_evening_goes_as_it_is_told(evening: Evening, path: Path) -> No
 
 
 def test_there_are_evenings() -> None:
-    assert len(EVENINGS) == 7
+    assert len(EVENINGS) == 8

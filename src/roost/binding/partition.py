@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from roost.api.limits import MAX_COUNT, MAX_NUMBER, MAX_TEXT
 from roost.binding.model import FIELDS, BindingChange, PartitionBoard, Record
@@ -20,8 +20,12 @@ from roost.binding.rules import (
 from roost.binding.scripts import (
     Beaten,
     Changed,
+    Committed,
     Dead,
     Ended,
+    Frozen,
+    Gone,
+    NoRoom,
     NotOwner,
     PartitionScripts,
     Released,
@@ -45,6 +49,10 @@ APPEND_LIMIT = 500
 ACTIVE_LIMIT = 1000
 FEED_PAGE = 1000
 DRAW_BITS = 48
+MIN_MARK_MS = 10
+MAX_MARK_MS = 60_000
+
+RenewedWhy = Literal["renewed", "returned"]
 
 
 class JournalEntry(NamedTuple):
@@ -148,7 +156,9 @@ class Partition:
             type=type_, user=user, server=owner.server_id, life=owner.life, epoch=check_epoch(epoch), why=why
         )
 
-    async def renew(self, type_: str, user: str, owner: Owner, *, above: int) -> Renewed | NotOwner:
+    async def renew(
+        self, type_: str, user: str, owner: Owner, *, above: int, why: RenewedWhy = "renewed"
+    ) -> Renewed | NotOwner:
         check_user(type_, user)
         check_owner(owner)
         return await self.scripts.renew(
@@ -157,6 +167,43 @@ class Partition:
             server=owner.server_id,
             life=owner.life,
             above=check_epoch(above, "above"),
+            why=why,
+            max_step_ms=MAX_STEP_MS,
+        )
+
+    async def freeze(
+        self, type_: str, user: str, owner: Owner, epoch: int, move: str, target: Owner, *, ttl_ms: int
+    ) -> Frozen | NotOwner | NoRoom:
+        check_user(type_, user)
+        check_owner(owner)
+        check_owner(target)
+        if target == owner:
+            raise InvalidInput("a user is moved to another server than their own")
+        if not MIN_MARK_MS <= ttl_ms <= MAX_MARK_MS:
+            raise InvalidInput(f"a mark holds {MIN_MARK_MS} to {MAX_MARK_MS} ms, not {ttl_ms}")
+        return await self.scripts.freeze(
+            type=type_,
+            user=user,
+            server=owner.server_id,
+            life=owner.life,
+            epoch=check_epoch(epoch),
+            move=check_id(move, "move"),
+            target_server=target.server_id,
+            target_life=target.life,
+            ttl_ms=ttl_ms,
+            max_step_ms=MAX_STEP_MS,
+        )
+
+    async def commit(self, type_: str, user: str, move: str, target: Owner, epoch: int) -> Committed | Gone:
+        check_user(type_, user)
+        check_owner(target)
+        return await self.scripts.commit(
+            type=type_,
+            user=user,
+            move=check_id(move, "move"),
+            server=target.server_id,
+            life=target.life,
+            epoch=check_epoch(epoch),
             max_step_ms=MAX_STEP_MS,
         )
 

@@ -87,6 +87,38 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
+class Frozen:
+    """On the move."""
+
+    epoch: int
+    """That the target gets with the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """The target takes nobody: none registered, none willing, all full."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    pass
+
+
+@dataclass(frozen=True, slots=True, match_args=False)
+class Gone:
+    """There is no such move any more, or the target has no lease; `record` is what the map says."""
+
+    __match_args__ = ("record",)
+    fields: list[str]
+
+    @property
+    def record(self) -> Record | None:
+        return Record.read(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
 class Reasserted:
     found: list[str]
 
@@ -191,6 +223,11 @@ class Trimmed:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    count: int
+
+
 Resolved = Bound | Placed | Moving | NoServer
 
 
@@ -207,6 +244,8 @@ class PartitionScripts:
         self.bind: ScopedScript[Resolved] = script("bind", Bound, Placed, Moving, NoServer)
         self.release: ScopedScript[Released | NotOwner] = script("release", Released, NotOwner)
         self.renew: ScopedScript[Renewed | NotOwner] = script("renew", Renewed, NotOwner)
+        self.freeze: ScopedScript[Frozen | NotOwner | NoRoom] = script("freeze", Frozen, NotOwner, NoRoom)
+        self.commit: ScopedScript[Committed | Gone] = script("commit", Committed, Gone)
         self.reassert: ScopedScript[Reasserted] = script("reassert", Reasserted)
         self.repair: ScopedScript[Repaired | Dead | Changed] = script("repair", Repaired, Dead, Changed)
         self.beat: ScopedScript[Beaten | Unknown | Ended] = script("beat", Beaten, Unknown, Ended)
@@ -217,3 +256,4 @@ class PartitionScripts:
         self.board: ScopedScript[Board] = script("board", Board)
         self.append: ScopedScript[Appended] = script("append", Appended)
         self.trim: ScopedScript[Trimmed] = script("trim", Trimmed)
+        self.moves_note: ScopedScript[Noted] = script("moves_note", Noted)

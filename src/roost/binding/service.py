@@ -8,17 +8,30 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from roost.api.discovery import Watcher
+from roost.binding.drain.model import MoveNote
 from roost.binding.fleet import Fleet
 from roost.binding.keeper import Keeper
 from roost.binding.metrics import BindingMetrics
 from roost.binding.model import BindingChange, Record, ServerRow
-from roost.binding.partition import JournalAnswer, JournalEntry, Kept, Lost, Partition
+from roost.binding.notes import MoveNotes
+from roost.binding.partition import (
+    JournalAnswer,
+    JournalEntry,
+    Kept,
+    Lost,
+    Partition,
+    RenewedWhy,
+)
 from roost.binding.rules import LEAST_LOADED, parse_types, partition_of
 from roost.binding.scripts import (
     Beaten,
     Changed,
+    Committed,
     Dead,
     Ended,
+    Frozen,
+    Gone,
+    NoRoom,
     NoServer,
     NotOwner,
     Released,
@@ -60,6 +73,7 @@ class Bindings:
         self.settings = settings
         self.types = parse_types(settings.types)
         self.partitions = [Partition(store, number, settings) for number in range(settings.partitions)]
+        self._notes = MoveNotes(store, self.partitions)
         self._store = store
         self.keepers = [self._keeper(one, discovery, loops or Loops()) for one in self.partitions]
         self._chooser = chooser if settings.strategy != LEAST_LOADED else None
@@ -116,12 +130,26 @@ class Bindings:
         """The owner gives a user up; a tombstone keeps the epoch."""
         return await self._of(type_, user).release(type_, user, owner, epoch)
 
-    async def renew(self, type_: str, user: str, owner: Owner, *, above: int) -> Renewed | NotOwner:
-        """A new epoch above `above` for the owner, or for one that claims a user whom nobody holds.
+    async def renew(
+        self, type_: str, user: str, owner: Owner, *, above: int, why: RenewedWhy = "renewed"
+    ) -> Renewed | NotOwner:
+        """A new epoch above `above` for the owner, or for one that claims a user whom nobody holds. A mark of
+        a move ends with it.
 
         `NotOwner` with a record that names the caller: its lease is over. Beat first.
         """
-        return await self._of(type_, user).renew(type_, user, owner, above=above)
+        return await self._of(type_, user).renew(type_, user, owner, above=above, why=why)
+
+    async def freeze(
+        self, type_: str, user: str, owner: Owner, epoch: int, move: str, target: Owner, *, ttl_ms: int
+    ) -> Frozen | NotOwner | NoRoom:
+        """The owner marks a user as on the move, with a seat at the target; renews if that does not come
+        about, and whenever it does not know (see `move`)."""
+        return await self._of(type_, user).freeze(type_, user, owner, epoch, move, target, ttl_ms=ttl_ms)
+
+    async def commit(self, type_: str, user: str, move: str, target: Owner, epoch: int) -> Committed | Gone:
+        """The target of a move, which has claimed the row under `epoch`, holds the user from now on."""
+        return await self._of(type_, user).commit(type_, user, move, target, epoch)
 
     async def reassert(self, type_: str, owner: Owner, held: Sequence[tuple[str, int]]) -> list[Kept | Lost]:
         """Say again whom this owner holds and under which epochs; what the store lost is restored."""
@@ -193,6 +221,16 @@ class Bindings:
     async def trim(self, type_: str, user: str, up_to: int) -> int:
         """Forget what the row of the database holds."""
         return await self._of(type_, user).trim(type_, user, up_to)
+
+    # -- what became of moves
+
+    async def note_moves(self, type_: str, notes: Sequence[tuple[str, MoveNote]]) -> None:
+        """Keep what became of attempts to move users, for seven days."""
+        await self._notes.add(type_, notes)
+
+    async def moves(self, type_: str, user: str) -> list[MoveNote]:
+        """The last attempts to move a user, newest first."""
+        return await self._notes.of(type_, user)
 
     # -- who is there
 

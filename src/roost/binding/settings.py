@@ -60,9 +60,48 @@ class BindingSettings:
         choices=STRATEGIES,
     )
 
+    move_block_ms: int = setting(
+        500,
+        "How long a user who is moved to another server may wait for it. Beyond it they go on where they "
+        "were, and are tried again later.",
+        least=20,
+        most=30_000,
+    )
+    move_mark_ms: int = setting(
+        3000,
+        "How long the mark of a move holds when its server dies. After that whoever asks for the user gives "
+        "them back, or places them.",
+        least=100,
+        most=60_000,
+    )
+    move_quiesce_ms: int = setting(
+        1000,
+        "How long a move waits for the message that the user is being served, and for the write before it. "
+        "Nobody is blocked meanwhile.",
+        least=10,
+        most=60_000,
+    )
+    drain_rate: int = setting(
+        100,
+        "Users that a drain moves off one server in a second, at most, where nobody says otherwise. It goes "
+        "slower by itself where the database or the moves are slow.",
+        least=1,
+        most=10_000,
+    )
+    drain_deadline_seconds: int = setting(
+        300,
+        "When a drain moves users all the same whose class says that they cannot move now.",
+        least=0,
+        most=86_400,
+    )
+
     def faults(self) -> list[str]:
         faults = check_fields(self)
         checked(faults, "types", parse_types, self.types)
         if self.beat_ms * 2 > self.lease_ms:
             faults.append(f"beat_ms is {self.beat_ms}, at most half of lease_ms ({self.lease_ms}) is useful")
+        if self.move_block_ms > self.move_mark_ms:
+            faults.append(
+                f"move_block_ms is {self.move_block_ms}, the mark holds {self.move_mark_ms} ms (move_mark_ms)"
+            )
         return faults

@@ -15,6 +15,7 @@ from roost.api.binding import (
     UnknownBinding,
     UnknownHolder,
 )
+from roost.api.drain import MoveList, MoveView
 from roost.binding.model import BindingChange, State
 from roost.binding.service import Bindings
 from roost.core.errors import InvalidInput
@@ -39,6 +40,14 @@ async def home_of(bindings: Bindings, type_: str, user: str) -> Home:
 async def history_of(bindings: Bindings, type_: str, user: str) -> HomeHistory:
     """The last changes of a user, newest first."""
     return HomeHistory([_line(change) for change in await bindings.history(type_, user, HISTORY_LIMIT)])
+
+
+async def moves_of(bindings: Bindings, type_: str, user: str) -> MoveList:
+    """What became of the attempts to move a user, newest first."""
+    notes = await bindings.moves(type_, user)
+    return MoveList(
+        [MoveView(iso(int(n.at * 1e6)), n.job, n.source, n.target, n.outcome, n.why, n.phases) for n in notes]
+    )
 
 
 async def release_home(bindings: Bindings, type_: str, user: str) -> None:

@@ -55,9 +55,9 @@ def news(after: Mark, found: Sequence[Entry]) -> Sequence[Entry] | Gap:
     if not found:
         return found if after == START else Gap(after)
     fresh = found[1:] if found[0].mark == after else found
-    last = after
+    rev, at = after
     for entry in fresh:
-        if entry.rev != last.rev + 1 or entry.prev_at != last.at:
+        if entry.rev != rev + 1 or entry.prev_at != at:
             return Gap(after)
-        last = entry.mark
+        rev, at = entry.rev, entry.at
     return fresh

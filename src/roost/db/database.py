@@ -27,6 +27,7 @@ from roost.db.sqlite import SqliteBackend
 from roost.db.url import DatabaseUrl, parse_database_url
 
 MAX_VERSION = 2**31 - 1
+MAX_LEASE_MS = 3_600_000
 
 
 class Database:
@@ -51,17 +52,25 @@ class Database:
         )
 
     async def claim(
-        self, type_: str, user: str, owner: Owner, epoch: int, *, judged: int
+        self,
+        type_: str,
+        user: str,
+        owner: Owner,
+        epoch: int,
+        *,
+        judged: int,
+        unless_leased: bool = False,
     ) -> Claimed | Refused:
         """Make `owner` the user's owner under `epoch`, if the row's epoch is `judged` and below it (R5).
 
         `judged` 0 also makes the row of a user who has none. State, revision and sequence stay as they are.
+        `unless_leased`: refused also while the row's owner, if another, holds a lease by `keep_lease`.
         """
         _check_user(type_, user)
         _check_owner(owner)
         _check_number("epoch", epoch, 1)
         _check_number("judged", judged, 0)
-        asked = verbs.Claim.make(type_, user, owner, epoch, judged)
+        asked = verbs.Claim.make(type_, user, owner, epoch, judged, unless_leased)
         return await self._backend.perform(partial(verbs.claim, self._backend.known, asked), writes=True)
 
     async def flush(self, flush: Flush) -> FlushResult:
@@ -86,6 +95,19 @@ class Database:
         _check_number("epoch", epoch, 1)
         asked = verbs.Release(type_, user, owner, epoch)
         return await self._backend.perform(partial(verbs.release, self._backend.known, asked), writes=True)
+
+    async def keep_lease(self, type_: str, owner: Owner, ttl_ms: int) -> None:
+        """For so long from when the database does it no claim `unless_leased` takes a user from `owner`."""
+        _check_lease(type_, owner)
+        _check_number("ttl_ms", ttl_ms, 1, MAX_LEASE_MS)
+        make = partial(verbs.keep_lease, self._backend.known, type_, owner, ttl_ms)
+        await self._backend.perform(make, writes=True)
+
+    async def drop_lease(self, type_: str, owner: Owner) -> None:
+        """Nothing happens where none stands."""
+        _check_lease(type_, owner)
+        make = partial(verbs.drop_lease, self._backend.known, type_, owner)
+        await self._backend.perform(make, writes=True)
 
     async def close(self) -> None:
         await self._backend.close()
@@ -163,6 +185,11 @@ def _check_user(type_: str, user: str) -> None:
 def _check_owner(owner: Owner) -> None:
     check_id(owner.server_id, "server id")
     check_id(owner.life, "life")
+
+
+def _check_lease(type_: str, owner: Owner) -> None:
+    check_name(type_, "type")
+    _check_owner(owner)
 
 
 def _check_number(what: str, value: object, least: int, most: int = MAX_NUMBER) -> None:

@@ -64,9 +64,14 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The row's epoch is not the one judged; `row` is as it stands, at epoch 0 where there is none."""
+    """The row's epoch is not the one judged; `row` is as it stands, at epoch 0 where there is none.
+
+    `leased_ms`, of a claim `unless_leased`: the epoch is the one judged, but for so long, if it is not
+    prolonged, the owner holds a lease in the database.
+    """
 
     row: Row
+    leased_ms: int = 0
 
 
 class Flushed(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from roost.core.ids import MAX_ID_BYTES
 
-VERSION = 1
+VERSION = 2
 """The schema that this code writes; `steps.py` says how a database gets there."""
 
 METADATA = MetaData()
@@ -62,6 +62,17 @@ users = Table(
 
 ROW = list(users.c)
 """The columns that `model.row_of` takes, in its order."""
+
+leases = Table(
+    "roost_leases",
+    METADATA,
+    Column("type", _id(), primary_key=True),
+    Column("server_id", _id(), primary_key=True),
+    Column("life", _id(), primary_key=True),
+    _number("until_ms"),
+    **IN_MYSQL,
+)
+"""A row for each server that carries on without the store, until then by the database's clock."""
 
 versions = Table(
     "roost_schema",

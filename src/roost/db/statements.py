@@ -5,6 +5,7 @@ What runs is plain text with positional parameters, executed on the driver. The 
 - claim: the row's epoch is the one that was judged, and the new one is above it (R5). Nothing but the owner,
   the epoch and the claim's id changes.
 - flush: the row's epoch is mine, and its revision is below mine (R4).
+- claim unless leased: also, no lease of the row's owner stands (`leases.py`). A row at epoch 0 has no owner.
 - release: the row names me at this epoch; the owner is cleared, the epoch stays (R8).
 """
 
@@ -38,6 +39,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
+from roost.db import leases
 from roost.db.schema import ROW, now_ms, users, versions
 
 DialectName = Literal["sqlite", "postgresql", "mariadb", "mysql"]
@@ -71,10 +73,14 @@ class Statements(NamedTuple):
     claim_new: Statement
     """Of a user without a row, judged 0."""
     claim: Statement
+    claim_unless_leased: Statement
     flush: Statement
     flush_many: Statement | None
     """Many rows from arrays, answering the keys of those it wrote; only PostgreSQL has it."""
     release: Statement
+    keep_lease: Statement
+    drop_lease: Statement
+    lease_left: Statement
     version: Statement
     add_version: Statement
 
@@ -83,7 +89,7 @@ class Statements(NamedTuple):
 def statements(name: DialectName) -> Statements:
     dialect = DIALECTS[name]()
     on_conflict = name in ON_CONFLICT
-    claim_new, claim = _claims(name)
+    claim_new, claim, claim_unless_leased = _claims(name)
     flush, release = _flush(), _release()
     if on_conflict:
         flush, release = flush.returning(users.c.epoch), release.returning(users.c.epoch)
@@ -91,9 +97,13 @@ def statements(name: DialectName) -> Statements:
         read=_compiled(select(*ROW).where(_this_user()), dialect),
         claim_new=_compiled(claim_new, dialect),
         claim=_compiled(claim, dialect),
+        claim_unless_leased=_compiled(claim_unless_leased, dialect),
         flush=_compiled(flush, dialect),
         flush_many=_compiled(_flush_many(), dialect) if name == "postgresql" else None,
         release=_compiled(release, dialect),
+        keep_lease=_compiled(leases.keep(name), dialect),
+        drop_lease=_compiled(leases.drop(), dialect),
+        lease_left=_compiled(leases.left(), dialect),
         version=_compiled(select(func.max(versions.c.version)), dialect),
         add_version=_compiled(
             insert(versions).values(
@@ -164,14 +174,22 @@ def _claimed() -> dict[str, Any]:
     return {**taken, "updated_at": now_ms(), "epoch": _value("epoch")}
 
 
-def _claims(name: DialectName) -> tuple[ClauseElement, ClauseElement]:
-    """(of a user without a row, of one with a row); both answer the row where the dialect can."""
+def _claims(name: DialectName) -> tuple[ClauseElement, ClauseElement, ClauseElement]:
+    """(of a user without a row, of one with a row, the same unless leased); they answer the row where the
+    dialect can."""
     by_update = update(users).where(_this_user(), _judged_right()).values(_claimed())
+    unless_leased = by_update.where(leases.is_not_leased(*_me()))
     if name in ON_CONFLICT:
-        return _on_conflict(name).returning(*ROW), by_update.returning(*ROW)
+        return _on_conflict(name).returning(*ROW), by_update.returning(*ROW), unless_leased.returning(*ROW)
     if name == "mysql":
-        return _on_duplicate(), by_update
-    return _on_duplicate().returning(*ROW), _on_duplicate_if_there().returning(*ROW)
+        return _on_duplicate(), by_update, unless_leased
+    there = _on_duplicate_if(_this_user())
+    free = _on_duplicate_if(and_(_this_user(), leases.is_not_leased(*_me())))
+    return _on_duplicate().returning(*ROW), there.returning(*ROW), free.returning(*ROW)
+
+
+def _me() -> tuple[BindParameter[Any], BindParameter[Any]]:
+    return _value("owner_server"), _value("owner_life")
 
 
 def _on_conflict(name: DialectName) -> Any:
@@ -187,10 +205,13 @@ def _on_duplicate() -> mysql.Insert:
     return mysql.insert(users).values(_new_row()).on_duplicate_key_update(_claimed_if_judged_right())
 
 
-def _on_duplicate_if_there() -> mysql.Insert:
-    """MariaDB has no UPDATE … RETURNING: an insert that is none, because the row is there."""
+def _on_duplicate_if(condition: ColumnElement[bool]) -> mysql.Insert:
+    """MariaDB has no UPDATE … RETURNING: an insert that is none, because a row for which it holds is there.
+
+    What the condition says of the owner is true of the row that is changed: it has the same epoch.
+    """
     row = _new_row()
-    there = select(_literal("1")).select_from(users).where(_this_user())
+    there = select(_literal("1")).select_from(users).where(condition)
     source = select(*(value.label(f"new_{name}") for name, value in row.items())).where(exists(there))
     new = mysql.insert(users).from_select(list(row), source, include_defaults=False)
     return new.on_duplicate_key_update(_claimed_if_judged_right())

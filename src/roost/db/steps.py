@@ -1,8 +1,8 @@
 """How a database gets its tables: numbered steps, each taken once, by one process at a time.
 
 A step is never changed after a release; a change of the tables is a new step at the end, and `schema.VERSION`
-is its number. The table of step 1 is that of `schema.py` as long as it is the only step; a second one gives
-it a copy of its own.
+is its number. The table of a step is that of `schema.py` as long as no later step changes it; one that does
+gives the earlier one a copy of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy.schema import CreateTable, ExecutableDDLElement
 
 from roost.db.errors import DatabaseUnavailable, SchemaTooNew
-from roost.db.schema import users, versions
+from roost.db.schema import leases, users, versions
 from roost.db.statements import DIALECTS, DialectName, statements
 from roost.db.verbs import Result, Steps, plain
 
@@ -29,7 +29,10 @@ class Step(NamedTuple):
     changes: Sequence[ExecutableDDLElement]
 
 
-STEPS = (Step(1, "users", [CreateTable(users, if_not_exists=True)]),)
+STEPS = (
+    Step(1, "users", [CreateTable(users, if_not_exists=True)]),
+    Step(2, "leases", [CreateTable(leases, if_not_exists=True)]),
+)
 
 
 class Guard(NamedTuple):

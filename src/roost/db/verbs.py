@@ -37,11 +37,14 @@ class Claim(NamedTuple):
     owner: Owner
     epoch: int
     judged: int
+    unless_leased: bool
     claim_id: int
 
     @classmethod
-    def make(cls, type_: str, user: str, owner: Owner, epoch: int, judged: int) -> Claim:
-        return cls(type_, user, owner, epoch, judged, secrets.randbits(62) + 1)
+    def make(
+        cls, type_: str, user: str, owner: Owner, epoch: int, judged: int, unless_leased: bool = False
+    ) -> Claim:
+        return cls(type_, user, owner, epoch, judged, unless_leased, secrets.randbits(62) + 1)
 
 
 class Release(NamedTuple):
@@ -66,11 +69,34 @@ def claim(known: Statements, asked: Claim) -> Steps[Claimed | Refused]:
         "judged": asked.judged,
         "claim_id": asked.claim_id,
     }
-    answer = yield _query(known.claim if asked.judged else known.claim_new, values)
+    with_row = known.claim_unless_leased if asked.unless_leased else known.claim
+    answer = yield _query(with_row if asked.judged else known.claim_new, values)
     row = row_of(answer.rows[0]) if answer.rows else (yield from read(known, asked.type, asked.user))
     if row is None:
         return Refused(Row.absent(asked.type, asked.user))
-    return Claimed(row) if row.claim_id == asked.claim_id else Refused(row)
+    if row.claim_id == asked.claim_id:
+        return Claimed(row)
+    if not asked.unless_leased or row.owner is None or row.epoch != asked.judged:
+        return Refused(row)
+    return Refused(row, (yield from lease_left(known, asked.type, row.owner)))
+
+
+def keep_lease(known: Statements, type_: str, owner: Owner, ttl_ms: int) -> Steps[None]:
+    yield _query(known.keep_lease, _lease(type_, owner) | {"ttl_ms": ttl_ms})
+
+
+def drop_lease(known: Statements, type_: str, owner: Owner) -> Steps[None]:
+    yield _query(known.drop_lease, _lease(type_, owner))
+
+
+def lease_left(known: Statements, type_: str, owner: Owner) -> Steps[int]:
+    """In milliseconds; 0 where none stands."""
+    found = yield _query(known.lease_left, _lease(type_, owner))
+    return max(0, int(found.rows[0][0])) if found.rows else 0
+
+
+def _lease(type_: str, owner: Owner) -> dict[str, Any]:
+    return {"type": type_, "server_id": owner.server_id, "life": owner.life}
 
 
 def flush(known: Statements, asked: Flush) -> Steps[FlushResult]:

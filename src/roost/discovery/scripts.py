@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from roost.store.keys import Keys
 from roost.store.keys.discovery import discovery_keys
 from roost.store.scripts import Library, ScopedScript
+
+
+class GivenRegistration(NamedTuple):
+    """The values that `register.lua` takes for one instance, checked."""
+
+    instance_id: str
+    service: str
+    name: str
+    record: bytes
+    status: str
+    load: int
+    capacity: int
+    performance: bytes
+    ttl_ms: int
+    nonce: str
+    former_life: str
+
+
+class GivenBeat(NamedTuple):
+    """The values that `heartbeat.lua` takes for one beat, checked."""
+
+    instance_id: str
+    life: str
+    status: str
+    load: int | str
+    performance: bytes
+    tick_age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    answers: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +81,25 @@ class Unknown:
 @dataclass(frozen=True, slots=True)
 class Beaten:
     answers: list[str]
+
+
+RegisterAnswer = Registered | Taken | Removed | Fenced
+
+
+def register_answer(packed: str) -> RegisterAnswer:
+    """One answer of `register`."""
+    word, *rest = packed.split("\t")
+    match word, rest:
+        case "REGISTERED", [life]:
+            return Registered(int(life))
+        case "TAKEN", [holder, remaining_ms]:
+            return Taken(holder, int(remaining_ms))
+        case "REMOVED", [cause]:
+            return Removed(cause)
+        case "FENCED", [life]:
+            return Fenced(int(life))
+        case _:
+            raise ValueError(f"a registration was answered {packed[:40]!r}")
 
 
 BeatAnswer = Ok | Drain | Unknown | Removed | Fenced
@@ -169,9 +220,7 @@ class DiscoveryScripts:
         def script(name: str, *answers: type[Any]) -> ScopedScript[Any]:
             return ScopedScript(library.script("discovery", name, *answers), sd)
 
-        self.register: ScopedScript[Registered | Taken | Removed | Fenced] = script(
-            "register", Registered, Taken, Removed, Fenced
-        )
+        self.register: ScopedScript[Answered] = script("register", Answered)
         self.heartbeat: ScopedScript[Beaten] = script("heartbeat", Beaten)
         self.remove: ScopedScript[Left | Unknown | Fenced] = script("remove", Left, Unknown, Fenced)
         self.sweep: ScopedScript[Swept] = script("sweep", Swept)

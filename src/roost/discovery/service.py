@@ -27,9 +27,17 @@ from roost.core.ids import check_id, check_name, check_service, new_ulid
 from roost.discovery import model, rules
 from roost.discovery import scripts as answers
 from roost.discovery.assignment import assigned_checkers
-from roost.discovery.beats import Beats, GivenBeat
+from roost.discovery.batches import Batches
 from roost.discovery.decoded import Decoded
-from roost.discovery.scripts import DiscoveryScripts
+from roost.discovery.scripts import (
+    BeatAnswer,
+    DiscoveryScripts,
+    GivenBeat,
+    GivenRegistration,
+    RegisterAnswer,
+    beat_answer,
+    register_answer,
+)
 from roost.discovery.unreadable import Unreadable
 from roost.discovery.voting import Checkers, Vote
 from roost.discovery.watched import Unknowable, Watched, read_entry
@@ -42,6 +50,12 @@ CHECKER_TTL_MS = 10_000
 """Silence after which a health checker does not count any more, in lease time."""
 DEFAULT_TTL_S = 30.0
 CHANGES_PER_TURN = 100
+MAX_REGISTRATIONS = 50
+"""In one call of the store, which they hold for some 4 ms."""
+MAX_BEATS = 100
+GATHER_BEATS_S = 0.02
+"""How long a beat waits for others: a thousand a second wake the store fifty times."""
+ENOUGH_BEATS = 32
 
 
 class Discovery:
@@ -52,7 +66,16 @@ class Discovery:
         self.scripts = DiscoveryScripts(store.library, store.keys)
         self.feed = store.feed(discovery())
         self.unreadable = Unreadable()
-        self._beats = Beats(self.scripts.heartbeat)
+        self._registrations: Batches[GivenRegistration, RegisterAnswer] = Batches(
+            self.scripts.register, register_answer, limit=MAX_REGISTRATIONS
+        )
+        self._beats: Batches[GivenBeat, BeatAnswer] = Batches(
+            self.scripts.heartbeat,
+            beat_answer,
+            limit=MAX_BEATS,
+            gather_s=GATHER_BEATS_S,
+            enough=ENOUGH_BEATS,
+        )
         self._store = store
         self._read_entry = Decoded(partial(read_entry, unreadable=self.unreadable)).of
         self._on_write: list[Callable[[], None]] = []
@@ -78,8 +101,8 @@ class Discovery:
         entropy = os.urandom(18)  # once: the call costs more than the bytes
         instance_id = given.instance_id or new_ulid(entropy=entropy[:10])
         ttl_ms = int(given.ttl_seconds * 1000)
-        answer = await self.scripts.register(
-            id=instance_id,
+        registration = GivenRegistration(
+            instance_id,
             service=rules.service_of(given.type, given.group),
             name=rules.name_of(given.type, given.server_id),
             record=model.encode(model.record_of(given)),
@@ -91,6 +114,7 @@ class Discovery:
             nonce=entropy[10:].hex(),
             former_life=_number(given.former_life, "formerLife"),
         )
+        answer = await self._registrations.send(registration)
         self._wrote()
         match answer:
             case answers.Registered(life):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MAX_KEPT = 20
+TOLD = 3
+"""Of what broke a guarantee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,11 @@ class Verdict:
     guarantee: str
     held: bool
     said: str
+
+
+def judged(guarantee: str, faults: Sequence[str], well: str) -> Verdict:
+    """It held if there are no faults; the first few are told."""
+    return Verdict(guarantee, not faults, "; ".join(faults[:TOLD]) if faults else well)
 
 
 @dataclass(slots=True)
@@ -74,10 +82,7 @@ class Book:
                 f"{self.counts['blips']} blips and {self.counts['no-shows']} no-shows cost no place",
             ),
         }
-        return [
-            Verdict(name, not faults, "; ".join(faults[:3]) if faults else well)
-            for name, (faults, well) in said.items()
-        ]
+        return [judged(name, faults, well) for name, (faults, well) in said.items()]
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -53,7 +53,7 @@ class Client(Looking):
     ) -> None:
         """`open_beat_transport` is called by the heart, which lives in a thread and on a loop of its own."""
         lists = ListMemory(ListDisk(cache_folder, url) if cache_folder is not None else None)
-        super().__init__(loops or Loops(), lists)
+        super().__init__(self._opened_registry, loops or Loops(), lists)
         self.url = url
         self._open_transport = open_transport
         self._open_beat_transport = open_beat_transport
@@ -89,7 +89,7 @@ class Client(Looking):
                 self._open = await self._open_transport()
             return self._open
 
-    async def _registry(self) -> Registry:
+    async def _opened_registry(self) -> Registry:
         return (await self._transport()).registry
 
     # -- an instance speaks

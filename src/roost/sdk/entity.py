@@ -79,7 +79,9 @@ Durability = WriteBack | Journal | WriteThrough
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """May be moved at once."""
+    """May be moved at once. All users of the server who name the same `party` move together, or none."""
+
+    party: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,10 @@ class Entity:
         """The user has gone; the state stays cached until it is released."""
 
     def can_move(self) -> Now | Later | Pinned:
-        """Whether a drain may move the user to another server now."""
+        """Whether a drain may move the user to another server now.
+
+        It changes nothing: it is also asked while a handler of the user waits for something.
+        """
         return Now()
 
     # -- what a class may use

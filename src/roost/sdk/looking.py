@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from roost.api.discovery import Change, Instance, InstanceDetail
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 class Looking:
     """Questions, and what follows from the answers."""
 
-    def __init__(self, loops: Loops, lists: ListMemory) -> None:
+    def __init__(self, registry: Callable[[], Awaitable[Registry]], loops: Loops, lists: ListMemory) -> None:
+        """`registry` gives who is asked, and opens the way to it if need be."""
+        self._registry = registry
         self.loops = loops
         """Everything that this client repeats in the background, and how it is doing."""
         self._lists = lists
         self._listeners: set[asyncio.Task[None]] = set()
-
-    async def _registry(self) -> Registry:
-        raise NotImplementedError
 
     async def _stop_listening(self) -> None:
         for task in self._listeners:

@@ -85,8 +85,9 @@ class Feed:
                     return
                 for entry in fresh:
                     yield entry
-                    after = entry.mark
-                if not fresh:
+                if fresh:
+                    after = fresh[-1].mark
+                else:
                     if after == self._mark:
                         up_to_date()
                     await self._wait_for_look(seen)
@@ -225,8 +226,8 @@ class _Fields(Mapping[str, str]):
 
     def _all(self) -> dict[str, str]:
         if self._decoded is None:
-            pairs = zip(self._flat[::2], self._flat[1::2], strict=True)
-            self._decoded = {name.decode(): value.decode() for name, value in pairs}
+            texts = map(bytes.decode, self._flat)
+            self._decoded = dict(zip(texts, texts, strict=True))
         return self._decoded
 
     def __getitem__(self, name: str) -> str:

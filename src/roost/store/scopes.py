@@ -11,7 +11,7 @@ from typing import Literal
 
 from roost.core.ids import check_name
 
-Kind = Literal["discovery", "world", "alerts", "binding"]
+Kind = Literal["discovery", "world", "alerts", "binding", "drain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +42,8 @@ def world(name: str) -> Scope:
 def partition(number: int) -> Scope:
     """One of the parts that the bindings of all users are spread over."""
     return Scope("binding", f"b{number}")
+
+
+def drain() -> Scope:
+    """The jobs that empty servers; its leader carries them out."""
+    return Scope("drain", "drain")

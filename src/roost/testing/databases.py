@@ -198,7 +198,7 @@ class PostgresqlServer(RunningDatabase):
         self.sql(f"CREATE DATABASE {DATABASE} OWNER {USER}")
 
     def empty(self) -> None:
-        self.sql("DROP TABLE IF EXISTS roost_users, roost_schema", DATABASE)
+        self.sql("DROP TABLE IF EXISTS roost_users, roost_leases, roost_schema", DATABASE)
 
     def sql(self, text: str, database: str = "postgres") -> None:
         psql = _postgresql("psql")
@@ -248,7 +248,9 @@ class MariadbServer(RunningDatabase):
             self.sql(f"GRANT ALL ON {DATABASE}.* TO {USER}@'{host}'")
 
     def empty(self) -> None:
-        self.sql(f"DROP TABLE IF EXISTS {DATABASE}.roost_users, {DATABASE}.roost_schema")
+        self.sql(
+            f"DROP TABLE IF EXISTS {DATABASE}.roost_users, {DATABASE}.roost_leases, {DATABASE}.roost_schema"
+        )
 
     def sql(self, text: str) -> None:
         self.run("mariadb", "--no-defaults", f"--socket={self.folder / 's.sock'}", "-u", "root", text=text)

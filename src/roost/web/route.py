@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast, get_origin
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
 
 import msgspec
 from aiohttp import web
@@ -249,7 +249,7 @@ def adapt(
 
 def _query_reader(wanted: type[Message]) -> Callable[[web.Request], Message]:
     """Reads a query into its type. What the type says is found out once: that costs more than the rest."""
-    many = {f.encode_name: get_origin(f.type) in (list, tuple) for f in msgspec.structs.fields(wanted)}
+    many = {f.encode_name: _takes_many(f.type) for f in msgspec.structs.fields(wanted)}
 
     def read(http: web.Request) -> Message:
         values: dict[str, Any] = {}
@@ -263,6 +263,11 @@ def _query_reader(wanted: type[Message]) -> Callable[[web.Request], Message]:
         return msgspec.convert(values, wanted, strict=False)
 
     return read
+
+
+def _takes_many(kind: Any) -> bool:
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_origin(plain) in (list, tuple)
 
 
 def _body_reader(

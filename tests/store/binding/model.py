@@ -33,6 +33,7 @@ class Rec:
     target: Owner = NOBODY
     ne: int = 0
     dt: int = 0
+    move: str = ""
 
 
 @dataclass
@@ -190,13 +191,13 @@ class Model:
         self.grant(user, NOBODY, record.e, "released")
         return answers.Released
 
-    def renew(self, user: str, owner: Owner, above: int) -> Any:
+    def renew(self, user: str, owner: Owner, above: int, why: str = "renewed") -> Any:
         self.look()
         record = self.of(user)
         if record.owner not in (NOBODY, owner) or not self.is_live(owner):
             return None
         epoch = self.above(user, above)
-        self.grant(user, owner, epoch, "renewed")
+        self.grant(user, owner, epoch, why)
         return answers.Renewed(epoch, record.e)
 
     def reassert(self, owner: Owner, held: dict[str, int]) -> list[Rec]:
@@ -284,9 +285,34 @@ class Model:
             self.orphans.discard(owner)
         return answers.Replaced(placed, self.load(owner))
 
-    def mark(self, user: str, target: Owner, left_ms: int, next_epoch: int) -> None:
-        """What the freeze of a move will do."""
+    def freeze(self, user: str, owner: Owner, epoch: int, move: str, target: Owner, ttl_ms: int) -> Any:
+        self.look()
         record = self.of(user)
-        self.users[user] = replace(record, st="M", target=target, ne=next_epoch, dt=self.clock + left_ms)
-        self.seats.setdefault(target, set()).add(user)
-        self.ranks[target.server_id] += 1
+        is_mine = record.owner == owner and record.e == epoch and record.st in ("A", "M")
+        if is_mine and record.st == "M" and (record.move, record.target) == (move, target):
+            return answers.Frozen(record.ne)
+        if not is_mine or record.st != "A" or not self.is_live(owner):
+            return None
+        if not self.is_live(target):
+            return answers.NoRoom("none registered")
+        row = self.rows[target.server_id]
+        if row.open != "1":
+            return answers.NoRoom("none willing")
+        if row.capacity and self.load(target) >= row.capacity:
+            return answers.NoRoom("all full")
+        promised = self.above(user, 0)
+        mark = {"st": "M", "target": target, "ne": promised, "move": move, "dt": self.clock + ttl_ms}
+        self.users[user] = replace(record, **mark)  # type: ignore[arg-type]
+        self.seat(user, target, True)
+        return answers.Frozen(promised)
+
+    def commit(self, user: str, move: str, target: Owner, epoch: int) -> Any:
+        self.look()
+        record = self.of(user)
+        if record.st == "A" and (record.owner, record.e) == (target, epoch):
+            return answers.Committed()
+        is_this = record.st == "M" and (record.move, record.target, record.ne) == (move, target, epoch)
+        if not is_this or not self.is_live(target):
+            return None
+        self.grant(user, target, epoch, "moved")
+        return answers.Committed()

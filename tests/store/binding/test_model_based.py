@@ -7,7 +7,7 @@ import copy
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from roost.binding.scripts import NotOwner, Placed, Synced, Ticked
+from roost.binding.scripts import Frozen, Gone, NotOwner, Placed, Synced, Ticked
 from roost.core.owner import Owner
 from roost.testing import RunningServer
 from tests.store.binding.model import NOBODY, Model
@@ -33,6 +33,8 @@ class Machine(StoreMachine):
         """By user: the highest epoch that was ever granted, whatever the store has forgotten since."""
         self.rows: dict[str, tuple[Owner, int]] = {}
         """By user: the row of the database, which forgets nothing: owner and epoch."""
+        self.promised: dict[str, tuple[str, Owner, int]] = {}
+        """By user: the last move that was promised to a target: id, target and epoch."""
         self.copied: tuple[dict[bytes, bytes], Model, dict[str, str]] | None = None
 
     @initialize()
@@ -91,13 +93,19 @@ class Machine(StoreMachine):
         expected = self.model.release(user, owner, epoch)
         assert isinstance(self.do(self.town.release(user, owner, epoch)), expected)
 
-    @rule(user=USERS, which=OWNERS, right=st.booleans(), ahead=SEEN)
-    def renew(self, user: str, which: tuple[str, str], right: bool, ahead: int | None) -> None:
+    @rule(
+        user=USERS,
+        which=OWNERS,
+        right=st.booleans(),
+        ahead=SEEN,
+        why=st.sampled_from(["renewed", "returned"]),
+    )
+    def renew(self, user: str, which: tuple[str, str], right: bool, ahead: int | None, why: str) -> None:
         owner, record = self.named(which), self.model.of(user)
         owner = record.owner if right and record.owner != NOBODY else owner
         above = self.seen(user, ahead)
-        expected = self.model.renew(user, owner, above)
-        answer = self.do(self.town.renew(user, owner, above))
+        expected = self.model.renew(user, owner, above, why)
+        answer = self.do(self.town.renew(user, owner, above, why))
         if expected is None:
             assert isinstance(answer, NotOwner)
         else:
@@ -182,21 +190,45 @@ class Machine(StoreMachine):
             expected = self.model.replace(owner, draw)
             assert self.do(self.town.replace(owner.server_id, int(owner.life))) == expected
 
-    # -- what the next issue writes
+    # -- moves
 
-    @rule(user=USERS, left_ms=st.sampled_from([1, 800, 3000]))
-    def freeze(self, user: str, left_ms: int) -> None:
+    @rule(
+        user=USERS,
+        which=OWNERS,
+        is_right=st.sampled_from([True, True, True, False]),
+        move=st.sampled_from(["m1", "m2"]),
+        ttl_ms=st.sampled_from([10, 800, 3000]),
+    )
+    def freeze(self, user: str, which: tuple[str, str], is_right: bool, move: str, ttl_ms: int) -> None:
+        record, target = self.model.of(user), self.named(which)
+        source, epoch = (record.owner, record.e) if is_right else (Owner("s1", "1"), max(0, record.e - 1))
+        if target == source or source == NOBODY:
+            return
+        expected = self.model.freeze(user, source, epoch, move, target, ttl_ms)
+        answer = self.do(self.town.freeze(user, source, epoch, target, move=move, ttl_ms=ttl_ms))
+        if expected is None:
+            assert isinstance(answer, NotOwner)
+        else:
+            assert answer == expected
+        if isinstance(expected, Frozen):
+            assert expected.epoch > record.e
+            self.highest[user] = max(expected.epoch, self.highest.get(user, 0))
+            self.promised[user] = (move, target, expected.epoch)
+
+    @rule(user=USERS, late=st.booleans())
+    def commit(self, user: str, late: bool) -> None:
+        """The target, by what it was promised last; or by what the map says now."""
         record = self.model.of(user)
-        targets = [
-            owner
-            for id_, row in self.model.rows.items()
-            if (owner := Owner(id_, row.life)) != record.owner and self.model.is_live(owner)
-        ]
-        if record.st == "A" and targets:
-            epoch = self.model.above(user, 0)
-            self.model.mark(user, targets[0], left_ms, epoch)
-            self.do(self.town.marks(user, targets[0], left_ms=left_ms, next_epoch=epoch))
-            self.highest[user] = max(epoch, self.highest.get(user, 0))
+        if late and user not in self.promised:
+            return
+        move, target, epoch = self.promised[user] if late else (record.move, record.target, record.ne)
+        if not move:
+            return
+        expected = self.model.commit(user, move, target, epoch)
+        answer = self.do(self.town.commit(user, target, epoch, move=move))
+        assert answer == expected or (expected is None and isinstance(answer, Gone))
+        if expected is not None:
+            assert self.model.of(user).e == epoch, "never under another epoch than was promised"
 
     # -- time, and a store that forgets
 
@@ -268,9 +300,15 @@ class Machine(StoreMachine):
                 r["st"],
                 r["why"],
                 r.get("d", ""),
+                int(r.get("ne", 0)),
+                r.get("m", ""),
+                int(r.get("dt", 0)),
             )
             for name, r in state.users.items()
-        } == {user: (*r.owner, r.e, r.p, r.st, r.why, r.target.server_id) for user, r in model.users.items()}
+        } == {
+            user: (*r.owner, r.e, r.p, r.st, r.why, r.target.server_id, r.ne, r.move, r.dt)
+            for user, r in model.users.items()
+        }
         assert state.binders == {f"entity:{o.server_id}:{o.life}": users for o, users in model.seats.items()}
         assert state.ranking.get("entity", {}) == model.ranks
         assert {name.partition(":")[2]: row for name, row in state.servers.items()} == {

@@ -14,10 +14,14 @@ from roost.binding.scripts import (
     Bound,
     Buried,
     Changed,
+    Committed,
     Dead,
     Deposed,
     Ended,
+    Frozen,
+    Gone,
     NewsLost,
+    NoRoom,
     NotOwner,
     PartitionScripts,
     Placed,
@@ -146,13 +150,60 @@ class Town:
             now=self.now,
         )
 
-    async def renew(self, user: str, owner: Owner, above: int = 0, type_: str = TYPE) -> Renewed | NotOwner:
+    async def renew(
+        self, user: str, owner: Owner, above: int = 0, why: str = "renewed", type_: str = TYPE
+    ) -> Renewed | NotOwner:
         return await self.scripts.renew(
             type=type_,
             user=user,
             server=owner.server_id,
             life=owner.life,
             above=above,
+            why=why,
+            max_step_ms=MAX_STEP_MS,
+            now=self.now,
+        )
+
+    async def freeze(
+        self,
+        user: str,
+        owner: Owner,
+        epoch: int,
+        target: Owner,
+        *,
+        move: str = "m1",
+        ttl_ms: int = 3000,
+        type_: str = TYPE,
+    ) -> Frozen | NotOwner | NoRoom:
+        return await self.scripts.freeze(
+            type=type_,
+            user=user,
+            server=owner.server_id,
+            life=owner.life,
+            epoch=epoch,
+            move=move,
+            target_server=target.server_id,
+            target_life=target.life,
+            ttl_ms=ttl_ms,
+            max_step_ms=MAX_STEP_MS,
+            now=self.now,
+        )
+
+    async def frozen(self, user: str, epoch: int, source: Owner, target: Owner, **more: Any) -> int:
+        answer = await self.freeze(user, source, epoch, target, **more)
+        assert isinstance(answer, Frozen), answer
+        return answer.epoch
+
+    async def commit(
+        self, user: str, target: Owner, epoch: int, *, move: str = "m1", type_: str = TYPE
+    ) -> Committed | Gone:
+        return await self.scripts.commit(
+            type=type_,
+            user=user,
+            move=move,
+            server=target.server_id,
+            life=target.life,
+            epoch=epoch,
             max_step_ms=MAX_STEP_MS,
             now=self.now,
         )
@@ -305,7 +356,7 @@ class Town:
     async def marks(
         self, user: str, target: Owner, *, left_ms: int, next_epoch: int, type_: str = TYPE
     ) -> None:
-        """What the freeze of a move will write: a mark with a deadline, and a seat at the target."""
+        """A mark of a move with a promise of the test's own, on whomever, and a seat at the target."""
         clock = int((await self.numbers()).get("clock_ms", "0"))
         key, binders = self.user_key(user, type_), self.binders_key(target, type_)
         mark = ("d", target.server_id, "dl", target.life, "ne", next_epoch, "m", "m1", "dt", clock + left_ms)

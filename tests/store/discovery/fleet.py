@@ -22,15 +22,16 @@ from roost.discovery.scripts import (
     DiscoveryScripts,
     Ended,
     Fenced,
+    GivenRegistration,
     Left,
     Overridden,
+    RegisterAnswer,
     Registered,
-    Removed,
     Snapshot,
     Swept,
-    Taken,
     Unknown,
     beat_answer,
+    register_answer,
 )
 from roost.discovery.service import CHECKER_TTL_MS
 from roost.store import scopes
@@ -68,10 +69,10 @@ class Fleet:
         nonce: str = "",
         former_life: int | str = "",
         labels: dict[str, str] | None = None,
-    ) -> Registered | Taken | Removed | Fenced:
+    ) -> RegisterAnswer:
         self._nonces += 1
-        return await self.scripts.register(
-            id=id,
+        given = GivenRegistration(
+            id,
             service=rules.service_of(type, group),
             name=rules.name_of(type, server_id),
             record=encode(Record(type, group, server_id, capacity=capacity, labels=labels or {})),
@@ -81,9 +82,15 @@ class Fleet:
             performance=performance,
             ttl_ms=int(ttl_s * 1000),
             nonce=nonce or f"n{self._nonces}",
-            former_life=former_life,
-            now=self.now,
+            former_life=str(former_life),
         )
+        (answer,) = await self.register_all(given)
+        return answer
+
+    async def register_all(self, *given: GivenRegistration) -> list[RegisterAnswer]:
+        """Register them in one call of the store."""
+        answered = await self.scripts.register(given=[value for one in given for value in one], now=self.now)
+        return [register_answer(packed) for packed in answered.answers]
 
     async def add(self, id: str = "a", **more: Any) -> int:  # noqa: A002
         """Register, and return the life that it was given."""

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from roost.api.balancing import Considered, Explained, Move, Preview, Ring, RingNode
+from roost.api.binding import Home, HomeChange, HomeHistory
 from roost.api.discovery import (
     CheckedServer,
     HealthReport,
@@ -18,10 +19,11 @@ from roost.api.discovery import (
     Override,
     Probe,
 )
+from roost.api.drain import MoveList, MoveView
 from roost.api.queue import ClassView, ServerView, WorldList, WorldView
 from roost.api.system import Status, StoreNode, StoreStatus
 from roost.api.tokens import Token, TokenList
-from roost.cli.nouns import config, doctor, health, instances, queue, ring, status, token
+from roost.cli.nouns import bindings, config, doctor, health, instances, queue, ring, status, token
 from roost.cli.tables import Part, Table
 from roost.store.inspect import Finding
 from tests.unit.cli.test_tables import rendered, words_of
@@ -75,6 +77,16 @@ WORLD = WorldView(
     counters={},
 )
 
+MOVE = MoveView(
+    at=NOW,
+    job=ULID,
+    source="seoul-501",
+    target="seoul-503",
+    outcome="moved",
+    why="the deadline was over",
+    phases={"preflush": 9.0, "quiesce": 0.4, "freeze": 0.31, "flush": 2.25, "accept": 3.125, "total": 6.2},
+)
+
 NODE = StoreNode("store-1.internal.example:6379", False, "connection refused by the host", 1, 2, 3, 4, 5)
 
 VIEWS: dict[str, tuple[Iterable[Part], set[str]]] = {
@@ -112,6 +124,16 @@ VIEWS: dict[str, tuple[Iterable[Part], set[str]]] = {
     "ring explain": (
         ring.view_explained(Explained("user-42", "consistent_hash", "501", "", [Considered("501", "")])),
         {"server", "state"},
+    ),
+    "bindings explain": (
+        bindings.view_told(
+            bindings.Told(
+                Home("ann", "entity", "held", "seoul-503", "1763661600000000", 17, NOW, "moved"),
+                HomeHistory([HomeChange(NOW, "moved", "seoul-503", "1763661600000000", 17, "seoul-501")]),
+                MoveList([MOVE, msgspec.structs.replace(MOVE, outcome="returned", phases={}, target="")]),
+            )
+        ),
+        {"at", "why", "from", "to"},
     ),
     "token list": (
         token.view(TokenList([Token("3f2a91bc", "game servers of Seoul", ["register", "read"], NOW)])),
@@ -164,3 +186,13 @@ def test_a_suspect_that_takes_users_is_said_to_do_so_in_panic() -> None:
         text for part in instances.view(InstanceList([suspect], 17), False) for text in rendered(part)
     )
     assert "yes (panic)" in listed
+
+
+def test_the_moves_of_a_user_say_how_long_each_phase_held_them_up() -> None:
+    told = bindings.Told(
+        Home("ann", "entity", "held", "503", "7", 17, NOW, "moved"), HomeHistory([]), MoveList([MOVE])
+    )
+    shown = " ".join(" ".join(rendered(*bindings.view_told(told), width=250)).split())
+    assert "6.2 ms quiesce 0.4, freeze 0.31, flush 2.25, accept 3.12 the deadline was over" in shown
+    alone = bindings.Told(told.home, told.changes, MoveList([]))
+    assert "moved at" not in " ".join(rendered(*bindings.view_told(alone)))

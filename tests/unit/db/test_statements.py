@@ -11,6 +11,22 @@ MYSQL = {
         "UPDATE roost_users SET owner_server=%s, owner_life=%s, epoch=%s, updated_at=NOW, claim_id=%s "
         "WHERE roost_users.type = %s AND roost_users.user_id = %s AND roost_users.epoch = %s AND %s > %s"
     ),
+    "claim_unless_leased": (
+        "UPDATE roost_users SET owner_server=%s, owner_life=%s, epoch=%s, updated_at=NOW, claim_id=%s "
+        "WHERE roost_users.type = %s AND roost_users.user_id = %s AND roost_users.epoch = %s AND %s > %s "
+        "AND NOT (EXISTS (SELECT roost_leases.until_ms FROM roost_leases WHERE roost_leases.type = "
+        "roost_users.type AND roost_leases.server_id = roost_users.owner_server AND roost_leases.life = "
+        "roost_users.owner_life AND roost_leases.until_ms > NOW AND (roost_leases.server_id != %s OR "
+        "roost_leases.life != %s)))"
+    ),
+    "keep_lease": (
+        "INSERT INTO roost_leases (type, server_id, life, until_ms) VALUES (%s, %s, %s, (NOW + %s)) "
+        "ON DUPLICATE KEY UPDATE until_ms = (NOW + %s)"
+    ),
+    "drop_lease": (
+        "DELETE FROM roost_leases WHERE roost_leases.type = %s AND roost_leases.server_id = %s "
+        "AND roost_leases.life = %s OR roost_leases.until_ms < NOW - 3600000"
+    ),
     "flush": (
         "UPDATE roost_users SET revision=%s, schema_version=%s, min_reader=%s, last_sequence=%s, replies=%s, "
         "state=%s, updated_at=NOW WHERE roost_users.type = %s AND roost_users.user_id = %s "
@@ -23,6 +39,9 @@ MYSQL = {
     ),
 }
 """Word for word, because no MySQL runs here unless somebody names one."""
+
+
+RETURNING = ("claim", "claim_new", "claim_unless_leased", "flush", "release")
 
 
 def text(dialect: DialectName, name: str) -> str:
@@ -47,19 +66,20 @@ def test_mysql_makes_a_row_or_claims_one_and_changes_the_epoch_last() -> None:
     assert "RETURNING" not in sql
 
 
-@pytest.mark.parametrize("name", ["claim", "claim_new"])
+@pytest.mark.parametrize("name", ["claim", "claim_new", "claim_unless_leased"])
 def test_mariadb_claims_and_reads_in_one_statement(name: str) -> None:
     sql = text("mariadb", name)
     assert " ON DUPLICATE KEY UPDATE " in sql
     assert " RETURNING roost_users.type, roost_users.user_id" in sql
-    assert ("WHERE EXISTS" in sql) == (name == "claim")
+    assert ("WHERE EXISTS" in sql) == (name != "claim_new")
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
 def test_the_others_claim_and_read_in_one_statement(dialect: DialectName) -> None:
     assert text(dialect, "claim").startswith("UPDATE roost_users SET")
+    assert text(dialect, "claim_unless_leased").startswith("UPDATE roost_users SET")
     assert " ON CONFLICT (type, user_id) DO UPDATE SET " in text(dialect, "claim_new")
-    assert all(" RETURNING " in text(dialect, name) for name in ("claim", "claim_new", "flush", "release"))
+    assert all(" RETURNING " in text(dialect, name) for name in RETURNING)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

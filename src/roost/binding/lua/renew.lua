@@ -1,6 +1,7 @@
 #!lua
 -- The owner, or whoever was named for a user that nobody holds, gets a new epoch: after a lapse, or where the row of the
--- database stands at or above the present one. It must be alive here: beat first.
+-- database stands at or above the present one, or because a move did not come about: its mark ends here, the seat at the
+-- target is given back, and the new epoch is above what the target was promised. It must be alive here: beat first.
 --
 -- KEYS @binding
 --   partition users servers binders ranking seen feed bell
@@ -10,6 +11,7 @@
 --   server       string  server id of who asks
 --   life         string  of who asks
 --   above        int     the new epoch is above this one
+--   why          string  renewed, or returned: from a move
 --   max_step_ms  int     the most that this look may add to the lease clock
 --   now          int     test override of the server's clock in µs; empty outside tests
 -- REPLY
@@ -31,5 +33,5 @@ if not is_mine or not server_live(keys, ctx, args.type, args.server, args.life) 
   return { 'NOT_OWNER', record_list(record) }
 end
 local epoch = epoch_above(record, args.above, ctx.now)
-grant(keys, ctx, record, args.server, args.life, epoch, 'renewed')
+grant(keys, ctx, record, args.server, args.life, epoch, args.why)
 return { 'RENEWED', epoch, record.e }

@@ -1,5 +1,5 @@
 -- Take (`ZADD`) or give back a seat on a life of a server, and rank the server anew if that life is its present one.
--- For `grant` alone: nothing else counts seats.
+-- For `grant`, and for `freeze`, whose seat `grant` gives back or keeps: nothing else counts seats.
 -- @include server_row
 -- @include server_rank
 local function seat(keys, ctx, record, id, life, is_taken)

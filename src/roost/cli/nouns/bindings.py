@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from roost.api.binding import ENTITY, HeldUsers, Holder, HolderList, Home, HomeHistory
+from roost.api.drain import MoveList, MoveView
 from roost.cli.client import quoted
 from roost.cli.context import NOTHING, Context, takes
 from roost.cli.flags import ASK, ASK_AND_SHOW
@@ -26,6 +27,7 @@ class Told(msgspec.Struct):
 
     home: Home
     changes: HomeHistory
+    moves: MoveList
 
 
 @app.command("of", epilog="Examples:  roost bindings of 501   ·   roost bindings of 7 --type room --json")
@@ -109,13 +111,41 @@ def release(cli: Context, user: UserArgument, type: OneType = ENTITY) -> None:  
 @app.command("explain", epilog="Example:  roost bindings explain ann")
 @takes(*ASK_AND_SHOW)
 def explain(cli: Context, user: UserArgument, type: OneType = ENTITY) -> None:  # noqa: A002
-    """Show where a user is, and how they came there: the timeline of the feed, newest first."""
+    """Show where a user is, how they came there, and what became of each move; newest first."""
     home = _home(cli, user, type)
-    path, query = f"/bind/v1/users/{quoted(user)}/history", [("type", type)]
-    cli.show(Told(home, cli.ask("GET", path, HomeHistory, query=query)), view_told)
+    path, query = f"/bind/v1/users/{quoted(user)}", [("type", type)]
+    changes = cli.ask("GET", f"{path}/history", HomeHistory, query=query)
+    moves = cli.ask("GET", f"{path}/moves", MoveList, query=query)
+    cli.show(Told(home, changes, moves), view_told)
 
 
 def view_told(told: Told) -> Iterator[Part]:
     yield from view_home(told.home)
     rows = [(c.at, c.why, c.source or "-", c.server_id or "-", str(c.epoch)) for c in told.changes.changes]
     yield Table(("at", "why", "from", "to", Column("epoch", drop=1)), rows)
+    if told.moves.moves:
+        yield ""
+        yield Table(MOVES, [_move(one) for one in told.moves.moves])
+
+
+MOVES = (
+    "moved at",
+    "outcome",
+    "from",
+    "to",
+    Column("held up"),
+    Column("of that", drop=2, wrap=True),
+    Column("why", drop=3, wrap=True),
+    Column("job", drop=1),
+)
+
+
+def _move(one: MoveView) -> tuple[str, ...]:
+    phases = ", ".join(f"{name} {ms:.3g}" for name, ms in one.phases.items() if name in BLOCKING)
+    held = f"{one.phases['total']:.3g} ms" if "total" in one.phases else "-"
+    why = "".join(c if c.isprintable() else "?" for c in one.why)
+    return one.at, one.outcome, one.source or "-", one.target or "-", held, phases or "-", why, one.job
+
+
+BLOCKING = ("quiesce", "freeze", "flush", "accept")
+"""Phases of a move while which the user waits; the flush before them is not among them."""

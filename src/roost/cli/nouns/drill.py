@@ -17,6 +17,7 @@ from roost.cli.flags import ASK_AND_SHOW, JSON
 from roost.cli.tables import Column, Part, Styled, Table
 
 if TYPE_CHECKING:
+    from roost.drills.hot_update import HotUpdateReport
     from roost.drills.launch import DrillReport, Progress
     from roost.drills.ledger import Book
     from roost.drills.soak import SoakReport
@@ -126,6 +127,59 @@ def view_soak(report: SoakReport) -> Iterator[Part]:
     yield Table(
         ("process", "loop", "failed turns"), [(v.process, v.loop, str(v.failures)) for v in report.loops]
     )
+    yield Table(
+        ("verdict", "", Column("", wrap=True)),
+        [(one.guarantee, MARKS[one.held], one.said) for one in report.verdicts],
+    )
+
+
+@app.command(
+    "hotfix",
+    epilog="Examples:  roost drill hotfix   ·   roost drill hotfix --users 200 --kill source   ·   "
+    "roost drill hotfix --json",
+)
+@takes(JSON)
+def hotfix(
+    cli: Context,
+    clients: Annotated[
+        int, typer.Option(help="Who ask for the version without pause.", min=1, max=1000)
+    ] = 10,
+    users: Annotated[
+        int, typer.Option(help="Bound and cached on 501, the clients among them.", min=1, max=100_000)
+    ] = 2000,
+    rate: Annotated[int, typer.Option(help="Users that move in a second, at most.", min=1, max=10_000)] = 100,
+    kill: Annotated[
+        str,
+        typer.Option(
+            help="Kill -9 in the middle: source, target, controller, gate or store.", show_default="nobody"
+        ),
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="For the logs and the store.", show_default="a new one in /tmp")
+    ] = None,
+) -> None:
+    """Replace a server of version 1.0 by one of 2.0 under its players, on processes of its own. Exit code 1
+    if anybody noticed."""
+    from roost.drills.hot_update import HotUpdatePlan
+    from roost.drills.hot_update import hot_update as run
+
+    where = folder or Path(tempfile.mkdtemp(prefix="roost-hotfix-"))
+    plan = HotUpdatePlan(where, clients, users, rate, kill)
+    report = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    cli.show(report, view_hotfix)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def view_hotfix(report: HotUpdateReport) -> Iterator[Part]:
+    yield Table(("at", Column("timeline", wrap=True)), [(f"{e.at_s:.1f} s", e.what) for e in report.timeline])
+    yield (
+        f"{report.requests} requests of {len(report.clients)} clients, answered in "
+        f"{report.answer_p50_ms:g} ms (p50), {report.answer_p99_ms:g} ms (p99), "
+        f"{report.answer_max_ms:g} ms at most; logs are in {report.folder}"
+    )
+    if report.certificate is not None:
+        yield "\n".join(report.certificate.lines)
     yield Table(
         ("verdict", "", Column("", wrap=True)),
         [(one.guarantee, MARKS[one.held], one.said) for one in report.verdicts],

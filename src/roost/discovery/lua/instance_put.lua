@@ -1,8 +1,6 @@
--- Put an instance into every index, in place of its tombstone; the one way in. `beat` is packed, `due` is the lease
--- time at which silence makes it suspect.
--- @include entry_pack
+-- Put an instance in place of its tombstone, everywhere but into `index`: its caller does that at last. `beat` is packed,
+-- `due` is the lease time at which silence makes it suspect.
 local function instance_put(keys, id, entry, record, beat, due)
-  redis.call('HSET', keys.index, id, entry_pack(entry))
   redis.call('ZADD', keys.leases, due, id)
   redis.call('HSET', keys.records .. entry.service, id, record)
   redis.call('HSET', keys.beats .. entry.service, id, beat)

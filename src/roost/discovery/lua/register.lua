@@ -1,90 +1,35 @@
 #!lua
--- Register an instance under a new life, all of it or nothing.
+-- Register instances under new lives, each of them whole or not at all.
 --
--- A life is larger than every life before it, also after a failover that lost some. A repeated call (the
--- same nonce) gives the same life. An instance that registers itself again after it was forgotten names
--- its former life: it is refused if it was removed on purpose, or if a later life took its id. Where it comes
--- back as something else, its end is told first: a watcher of its old service or labels only sees it leave. Else only
--- `added` is told: to a reader who knows the id under another life, it is also that life's end.
+-- Many at once: all registrations that reach a gateway together are one call. They are taken in their order, as
+-- if each had come alone, and each has an answer of its own. A life is larger than every life before it, also after
+-- a failover that lost some.
+--
+-- A registration is given as eleven values: instance id; service (type:group); name (type:serverId, empty without a
+-- server id); the record as JSON; what it says of itself: status, load, capacity, performance (a JSON object); ttl_ms, the
+-- silence after which it is dead, in lease time; a nonce, different for each attempt to register; its former life, set when
+-- it registers again by itself, else empty. The answer, with tabs between, is REGISTERED and the life; TAKEN, the live
+-- instance of the type that answers to this id, and for how many ms more; REMOVED and the cause (on purpose: it must not
+-- come back by itself); or FENCED and the life (a later one of this id is registered).
 --
 -- KEYS @discovery
 --   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
---   id           string   instance id
---   service        string   type:group
---   name         string   type:serverId; empty without a server id
---   record       bytes    the record as JSON
---   status       string   what the instance says of itself
---   load         string   users on it now
---   capacity     string   users it can take
---   performance  bytes    JSON object
---   ttl_ms       string   silence after which it is dead, in lease time
---   nonce        string   different for each attempt to register
---   former_life  string   set when it registers again by itself; else empty
---   now          int      test override of the server's clock in µs; empty outside tests
+--   now       int     test override of the server's clock in µs; empty outside tests
+--   given...  string  eleven values for each registration; bound: 50 registrations
 -- REPLY
---   REGISTERED life:int                     it lives, under this life
---   TAKEN holder:string remaining_ms:int    another live instance of the type answers to this id
---   REMOVED cause:string                    it was removed on purpose and must not come back by itself
---   FENCED life:int                         a later life of this id is registered
+--   ANSWERED answers:[string]   for each registration
 -- FLAGS idempotent
 
 -- @include now_us
--- @include int
--- @include beat_pack
--- @include instance_entry
--- @include instance_put
--- @include instance_note
--- @include instance_tell
--- @include name_holder
+-- @include instance_register
 
-local id, service, name, former_life, now = args.id, args.service, args.name, args.former_life, now_us(args.now)
-
-local known = instance_entry(keys, id)
-if known and known.nonce == args.nonce then
-  return { 'REGISTERED', known.life }
-end
-if former_life ~= '' then
-  if known and tonumber(known.life) > tonumber(former_life) then
-    return { 'FENCED', known.life }
-  end
-  -- @include removal_cause
-  local cause = removal_cause(keys, id, former_life)
-  if cause then
-    return { 'REMOVED', cause }
-  end
-end
+local given, now, answers = args.given, now_us(args.now), {}
 local kept = redis.call('HMGET', keys.meta, 'clock_ms', 'life')
-local clock = tonumber(kept[1] or '0')
-local known_as = name ~= '' and name or string.match(service, '^[^:]*') .. ':' .. id
-local holder, remaining_ms = name_holder(keys, known_as, id, clock)
-if holder then
-  return { 'TAKEN', holder, remaining_ms }
+local clock, life = tonumber(kept[1] or '0'), tonumber(kept[2] or '0')
+for at = 1, #given, 11 do
+  answers[#answers + 1], life = instance_register(keys, now, clock, life, { id = given[at], service = given[at + 1],
+    name = given[at + 2], record = given[at + 3], status = given[at + 4], load = given[at + 5], capacity = given[at + 6],
+    performance = given[at + 7], ttl_ms = given[at + 8], nonce = given[at + 9], former_life = given[at + 10] })
 end
-
-if known then
-  local same = known.service == service and redis.call('HGET', keys.records .. service, id) == args.record
-  -- @include instance_unlist
-  instance_unlist(keys, id, known)
-  if not same then
-    instance_tell(keys, now, id, known, 'removed', 'terminated')
-  end
-  if known.service ~= service then
-    -- @include panic_update
-    panic_update(keys, now, known.service, id, false)
-  end
-end
-
-local life, load = int(math.max(now, tonumber(kept[2] or '0') + 1)), args.load
-local entry = { service = service, life = life, nonce = args.nonce, name = name, ttl_ms = args.ttl_ms, capacity = args.capacity }
-local beat = beat_pack({ status = args.status, load = load, told_load = load, beat_ms = int(math.floor(now / 1000)),
-  life = life, performance = args.performance })
-redis.call('HSET', keys.meta, 'life', life)
-instance_put(keys, id, entry, args.record, beat, clock + args.ttl_ms / 2)
-instance_note(keys, now, id, entry, 'added', args.status)
-instance_tell(keys, now, id, entry, 'added', args.status, args.record, beat)
-if redis.call('EXISTS', keys.suspects .. service) == 1 then
-  -- @include panic_update
-  panic_update(keys, now, service, id, false)
-end
-return { 'REGISTERED', life }
+return { 'ANSWERED', answers }

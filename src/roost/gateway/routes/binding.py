@@ -14,6 +14,7 @@ from roost.api.binding import (
     UnknownBinding,
     UnknownHolder,
 )
+from roost.api.drain import MoveList
 from roost.api.limits import Name, shown
 from roost.binding import views
 from roost.gateway.context import Gateway
@@ -34,7 +35,10 @@ class PageQuery(TypeQuery):
 
 def routes(gateway: Gateway) -> list[Route]:
     on = BindingRoutes(gateway)
-    user, server = "/bind/v1/users/{userId}", "/bind/v1/servers"
+    return [*_of_users(on, "/bind/v1/users/{userId}"), *_of_servers(on, "/bind/v1/servers")]
+
+
+def _of_users(on: BindingRoutes, user: str) -> list[Route]:
     return [
         Route(
             "GET",
@@ -56,6 +60,15 @@ def routes(gateway: Gateway) -> list[Route]:
             reply=HomeHistory,
         ),
         Route(
+            "GET",
+            f"{user}/moves",
+            on.list_moves,
+            "What became of the attempts to move a user to another server, newest first",
+            scope="read",
+            query=TypeQuery,
+            reply=MoveList,
+        ),
+        Route(
             "DELETE",
             user,
             on.release_home,
@@ -65,6 +78,11 @@ def routes(gateway: Gateway) -> list[Route]:
             errors=(UnknownBinding,),
             status=204,
         ),
+    ]
+
+
+def _of_servers(on: BindingRoutes, server: str) -> list[Route]:
+    return [
         Route(
             "GET",
             server,
@@ -96,6 +114,9 @@ class BindingRoutes:
 
     async def get_home_history(self, request: Request) -> HomeHistory:
         return await views.history_of(self._bindings, request.query.type, request.path["userId"])
+
+    async def list_moves(self, request: Request) -> MoveList:
+        return await views.moves_of(self._bindings, request.query.type, request.path["userId"])
 
     async def release_home(self, request: Request) -> None:
         await views.release_home(self._bindings, request.query.type, request.path["userId"])

@@ -21,7 +21,8 @@ from roost.binding.service import Bindings
 from roost.core.errors import RoostError
 from roost.core.loops import Loops
 from roost.core.owner import Owner
-from roost.servers.entity.lease import Lease
+from roost.servers.entity.carrying import Carrying
+from roost.servers.entity.lease import Lease, usable_s
 
 log = logging.getLogger("roost.entity")
 
@@ -30,12 +31,19 @@ HUNG_SHARE = 0.5
 """Of the lease: a main loop that has not turned for so long hangs."""
 PATIENCE_SHARE = 0.5
 """Of the interval, that a beat waits for its answer: there is time for another before the lease is over."""
+LEFT_SHARE = 0.5
+"""Of what is left of the lease when a beat is due, that it waits at most: the rest is for the database."""
 RETRY_SHARE = 0.2
 """Of the interval, after a beat that failed."""
 STOP_S = 5.0
 
 OpenBindings = Callable[[], AbstractAsyncContextManager[Bindings]]
 """Called in the thread of the beat, on its loop."""
+
+
+def patience_s(lease_ms: int, beat_ms: int) -> float:
+    """How long a beat waits for its answer."""
+    return min(beat_ms / 1000 * PATIENCE_SHARE, (usable_s(lease_ms) - beat_ms / 1000) * LEFT_SHARE)
 
 
 class Beating:
@@ -56,7 +64,8 @@ class Beating:
         self._leases = leases
         self._version = version
         self._now = now
-        self._former: Owner | None = None
+        self.owner: Owner | None = None
+        """Who beat last."""
         self.capacity = capacity
         """What the map may place here; the host's own cap stands whatever this says."""
         self.active: list[list[str]] = [[] for _ in leases]
@@ -65,29 +74,30 @@ class Beating:
         self.beats = 0
         self.failures = 0
 
-    async def beat(self, bindings: Bindings) -> None:
-        """One beat to every partition; raises if one of them was not taken."""
+    async def beat(self, bindings: Bindings) -> bool:
+        """One beat to every partition; raises if one of them was not taken, False: none was sent."""
         hung_s = time.monotonic() - self.ticked_at
         if hung_s > bindings.settings.lease_ms / 1000 * HUNG_SHARE:
             log.warning("no beat: the main loop hangs", extra={"seconds": round(hung_s, 1)})
-            return
+            return False
         me = self._me()
-        if me != self._former:
+        if me != self.owner:
             for lease in self._leases:
                 lease.begin_again()
-            self._former = me
+            self.owner = me
         ways = (self._one(bindings, me, number) for number in range(len(self._leases)))
         results = await asyncio.gather(*ways, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 self.failures += 1
                 raise result
+        return True
 
     async def _one(self, bindings: Bindings, me: Owner, number: int) -> None:
         lease, settings = self._leases[number], bindings.settings
         active, self.active[number] = self.active[number], []
         sent_at = self._now()
-        async with asyncio.timeout(settings.beat_ms / 1000 * PATIENCE_SHARE):
+        async with asyncio.timeout(patience_s(settings.lease_ms, settings.beat_ms)):
             answer = await bindings.beat(
                 self._type,
                 me,
@@ -106,15 +116,33 @@ class Beating:
         self.beats += 1
 
 
+async def beat_or_carry(beating: Beating, bindings: Bindings, carrying: Carrying | None) -> bool:
+    """One beat; a lease in the database where it is not taken. False: look again soon."""
+    try:
+        is_sent = await beating.beat(bindings)
+    except (RoostError, TimeoutError) as error:
+        log.warning("beat not taken", extra={"reason": str(error) or "no answer in time"})
+        if carrying is not None and beating.owner is not None:
+            await carrying.carry_on(beating.owner)
+        return False
+    return carrying is None or not is_sent or await carrying.settle()
+
+
 class BeatThread:
     """Runs a `Beating`; `start`, then `stop`."""
 
     def __init__(
-        self, beating: Beating, open_bindings: OpenBindings, interval_s: float, loops: Loops
+        self,
+        beating: Beating,
+        open_bindings: OpenBindings,
+        interval_s: float,
+        loops: Loops,
+        carrying: Carrying | None = None,
     ) -> None:
         self._beating = beating
         self._open = open_bindings
         self._interval_s = interval_s
+        self._carrying = carrying
         self._looping = loops.loop("entity-beat", essential=True)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="roost-entity-beat", daemon=True)
@@ -139,17 +167,14 @@ class BeatThread:
     async def _step(self) -> None:
         if self._bindings is None:
             self._bindings = await self._stack.enter_async_context(self._open())
-        try:
-            await self._beating.beat(self._bindings)
-        except (RoostError, TimeoutError) as error:
-            log.warning("beat not taken", extra={"reason": str(error) or "no answer in time"})
-            await asyncio.sleep(self._interval_s * RETRY_SHARE)
-        else:
-            await asyncio.sleep(self._interval_s)
+        is_settled = await beat_or_carry(self._beating, self._bindings, self._carrying)
+        await asyncio.sleep(self._interval_s * (1.0 if is_settled else RETRY_SHARE))
 
     async def _end(self, task: asyncio.Task[None]) -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        if self._carrying is not None:
+            await self._carrying.close()
         await self._stack.aclose()
 
 

@@ -23,6 +23,8 @@ log = logging.getLogger("roost.entity")
 
 ATTEMPTS = 8
 """Each follows a change that somebody else made meanwhile; more than a few are a fault of their own."""
+NOBODYS = frozenset({"new", "return"})
+"""Why the map named us where nobody held the user before."""
 FUTURE_US = 86_400_000_000
 """An epoch so far ahead of the clock was made up."""
 
@@ -38,8 +40,11 @@ class Elsewhere(NamedTuple):
     """Not to be served here; `record` is what the map said last."""
 
     record: Record | None
-    why: Literal["moved", "moving", "stale", "busy"]
-    """Stale: the map may name us, but the row had another owner since. Busy: it changes too often."""
+    why: Literal["moved", "moving", "stale", "busy", "leased"]
+    """Stale: the map may name us, but the row had another owner since. Busy: it changes too often.
+    Leased: the row's owner has lost the store and carries on."""
+    leased_ms: int = 0
+    """For so long, if it does not prolong it."""
 
 
 class Claims:
@@ -60,9 +65,14 @@ class Claims:
         return await self._claim(user, me, record)
 
     async def _claim(self, user: str, me: Owner, record: Record) -> Ours | Elsewhere:
-        epoch, judged, why = record.epoch, record.previous, record.why
+        epoch, why = record.epoch, record.why
+        # Of a user whom somebody held the row says who: a claim that judges its own epoch is refused, and
+        # tells. The map may have lost our grant since, and a living owner have claimed under `previous`.
+        judged = record.previous if why in NOBODYS else epoch
         for _ in range(ATTEMPTS):
-            answer = await self._database.claim(self._type, user, me, epoch, judged=judged)
+            answer = await self._database.claim(
+                self._type, user, me, epoch, judged=judged, unless_leased=True
+            )
             if isinstance(answer, Claimed):
                 return Ours(me, epoch, answer.row, _reason(answer.row, why))
             row = answer.row
@@ -70,6 +80,8 @@ class Claims:
                 settled = await self._repair(user, me, epoch, row)
                 if settled is not None:
                     return settled
+                if answer.leased_ms:
+                    return Elsewhere(None, "leased", answer.leased_ms)
                 why = "failover"
             if row.epoch >= epoch:
                 renewed = await self._bindings.renew(self._type, user, me, above=row.epoch)

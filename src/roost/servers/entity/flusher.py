@@ -29,6 +29,8 @@ EARLY = 0.5
 RETRY_S = 0.25
 """After a write that failed."""
 LONGEST_WAIT_S = 0.5
+BATCHES = 4
+"""On their way at once: a user who waits for a write does not wait for the batch before it as well."""
 
 
 class Database(Protocol):
@@ -45,21 +47,24 @@ class Snapshot(NamedTuple):
 class SaveTurn:
     """The state of a user who is in a turn just now, as soon as that is over."""
 
-    __slots__ = ("_flusher", "_session")
+    __slots__ = ("_flusher", "_session", "taken")
 
     def __init__(self, flusher: Flusher, session: Session) -> None:
         self._flusher = flusher
         self._session = session
+        self.taken = asyncio.Event()
 
     async def run(self) -> None:
         self._flusher.take(self._session)
+        self.taken.set()
 
     def bounce(self) -> None:
-        return None
+        self.taken.set()
 
 
 class Flusher:
-    """`fenced` is told of each user whose row is somebody else's, `saved` of each who is up to date."""
+    """`fenced` is told of each user whose row is somebody else's, `doubted` where it is ours under another
+    epoch, `saved` of each who is up to date."""
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class Flusher:
         batch: int,
         *,
         fenced: Callable[[Session], None],
+        doubted: Callable[[Session], None],
         saved: Callable[[Session, int], None],
     ) -> None:
         self._database = database
@@ -76,12 +82,14 @@ class Flusher:
         self._entity = entity
         self._batch = batch
         self._fenced = fenced
+        self._doubted = doubted
         self._saved = saved
         self._delay_s = entity.durability.ms / 1000 * EARLY
         self._due: list[tuple[float, int, Session]] = []
         self._numbers = itertools.count()
         self._taken: deque[Snapshot] = deque()
         self._kick = asyncio.Event()
+        self._looking = asyncio.Lock()
         self.counts: Counter[str] = Counter()
         self.unsaved = 0.0
         """Seconds that the oldest unsaved change of anybody has waited, as of the last look."""
@@ -102,6 +110,9 @@ class Flusher:
         """Have the present state written; only between turns, or by the turn itself."""
         unsaved = session.unsaved
         if not session.is_open or not unsaved.is_dirty or session.writing is not None:
+            return
+        if session.in_doubt:
+            self._again(session)
             return
         try:
             state = session.entity.save()
@@ -138,13 +149,27 @@ class Flusher:
                         await asyncio.sleep(RETRY_S)
         return not session.unsaved.is_dirty
 
+    async def save_soon(self, session: Session, timeout_s: float) -> None:
+        """Have the present state written while the user is served; whether it was is not said."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                if session.line.busy and session.unsaved.is_dirty:
+                    turn = SaveTurn(self, session)
+                    session.line.add_first(turn)
+                    await turn.taken.wait()
+                else:
+                    self.take(session)
+                if session.writing is not None:
+                    await asyncio.shield(session.writing)
+
     # -- the loop
 
     async def step(self) -> None:
-        """Wait for something to write, and write what is due."""
-        await self._wait()
-        self._look(time.monotonic())
-        batch = [self._taken.popleft() for _ in range(min(self._batch, len(self._taken)))]
+        """Wait for something to write, and write what is due. `BATCHES` loops do it: one looks at a time."""
+        async with self._looking:
+            await self._wait()
+            self._look(time.monotonic())
+            batch = [self._taken.popleft() for _ in range(min(self._batch, len(self._taken)))]
         if batch:
             await self._write(batch)
 
@@ -191,11 +216,15 @@ class Flusher:
         match result:
             case Flushed():
                 self.counts["saved"] += 1
-                session.unsaved.save(snapshot.changes, flush.last_sequence, snapshot.taken_at)
+                session.unsaved.save(snapshot.changes, flush.last_sequence, snapshot.taken_at, flush.state)
                 session.flushed(flush.last_sequence)
                 self._saved(session, flush.last_sequence)
                 if session.unsaved.is_dirty:
                     self.changed(session)
+            case Fenced(row) if row is not None and row.owner == session.owner and row.epoch > session.epoch:
+                self.counts["doubted"] += 1  # a claim of our own whose answer was lost
+                self._failed(session, "the row is ours under a later epoch", None)
+                self._doubted(session)
             case Fenced(row) if flush.epoch == session.epoch and (row is None or row.epoch != session.epoch):
                 self.counts["fenced"] += 1
                 self._fenced(session)

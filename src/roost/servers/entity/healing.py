@@ -38,13 +38,14 @@ class Healer:
         self._journal = journal
         self.connections: Callable[[], object] = lambda: None
         """What identifies the present connections to the store; None while one is missing."""
-        self.beat: Callable[[], Awaitable[None]] | None = None
+        self.beat: Callable[[], Awaitable[object]] | None = None
         """A beat at once: a store that forgot us restores nothing before it has heard one."""
         self._seen: object = None
 
     async def step(self) -> None:
-        """Act on a new connection to the store, but for the first; and on the end of our own life."""
-        for session in [one for one in self._sessions.values() if self._residence.has_ended(one.partition)]:
+        """Act on a new connection to the store, but for the first; on the end of our own life; and on a move
+        that did not come about, of which nobody knows how far it went."""
+        for session in [one for one in self._sessions.values() if self._is_overdue(one)]:
             self._residence.doubt(session)
         now = self.connections()
         if now is None or now == self._seen:
@@ -81,6 +82,9 @@ class Healer:
             self._residence.dismiss(session)
         else:
             self._residence.doubt(session)
+
+    def _is_overdue(self, session: Session) -> bool:
+        return session.in_doubt or self._residence.has_ended(session.partition)
 
     def _is_settled(self, session: Session) -> bool:
         """Of one that is being claimed the map hears anyway."""

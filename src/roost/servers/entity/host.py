@@ -25,17 +25,22 @@ from roost.core.loops import Loops
 from roost.core.owner import Owner
 from roost.db.database import Database
 from roost.sdk.entity import Entity, Journal, TimerCall
+from roost.servers.entity.accepting import Acceptor
 from roost.servers.entity.claims import Claims
 from roost.servers.entity.execution import LAPSED, RETRY_MS, Executor, MessageTurn, refusal_of
-from roost.servers.entity.flusher import Flusher
+from roost.servers.entity.flusher import BATCHES, Flusher
 from roost.servers.entity.healing import Healer
 from roost.servers.entity.home import ENTITY_SERVICE, SessionHome
 from roost.servers.entity.journal import JournalWriter
 from roost.servers.entity.lease import Lease
+from roost.servers.entity.moving import Mover
 from roost.servers.entity.opening import Opener
 from roost.servers.entity.ordering import fault_of
+from roost.servers.entity.peering import ACCEPT, COMMIT, MOVE, RETIRE, SURVEY, UNRETIRE
+from roost.servers.entity.retiring import Retiring
 from roost.servers.entity.session import Session
 from roost.servers.entity.settings import EntitySettings
+from roost.servers.entity.survey import survey
 from roost.servers.entity.tenancy import Residence, moved
 from roost.servers.entity.timers import RunningTimer
 from roost.servers.entity.turns import Line, Workers
@@ -49,6 +54,7 @@ MESSAGE, LOGIN, LOGOUT = 1, 2, 3
 LARGEST_LOGIN = 16 * 1024
 """It is kept for as long as the user is here."""
 IDLE_LOOK_S = 2.0
+RETIRE_LOOK_S = 0.1
 
 _decode_message = msgspec.msgpack.Decoder(tuple[str, str, str, Any]).decode
 _decode_login = msgspec.msgpack.Decoder(tuple[str, str, str, dict[str, Any]]).decode
@@ -91,6 +97,7 @@ class Host:
             entity,
             settings.flush_batch,
             fenced=self.residence.lose,
+            doubted=self.residence.doubt,
             saved=self._saved,
         )
         self.residence.flusher, self.residence.journal = self.flusher, self.journal
@@ -99,21 +106,30 @@ class Host:
             type_, entity, settings, claims, bindings, database, self.executor, self.flusher, leases
         )
         self.healer = Healer(bindings, type_, me, self.sessions, self.residence, self.journal)
+        self.mover, self.acceptor, self.retiring = Mover(self), Acceptor(self), Retiring(self)
 
     def serve(self, server: WireServer) -> None:
         server.register(ENTITY_SERVICE, MESSAGE, self.message)
         server.register(ENTITY_SERVICE, LOGIN, self.login)
         server.register(ENTITY_SERVICE, LOGOUT, self.logout)
+        server.register(ENTITY_SERVICE, MOVE, self.mover.move, in_task=True)
+        server.register(ENTITY_SERVICE, ACCEPT, self.acceptor.accept)
+        server.register(ENTITY_SERVICE, COMMIT, self.acceptor.commit)
+        server.register(ENTITY_SERVICE, SURVEY, partial(survey, self))
+        server.register(ENTITY_SERVICE, RETIRE, self.retiring.retire)
+        server.register(ENTITY_SERVICE, UNRETIRE, self.retiring.unretire)
+        self.retiring.in_flight = lambda: server.in_flight
 
     def loops(self, loops: Loops) -> list[Coroutine[Any, Any, None]]:
         """What runs as long as the host does."""
         keep = loops.keep_running
         partitions = range(len(self.bindings.partitions))
         return [
-            keep("entity-flush", self.flusher.step, essential=True),
+            *(keep("entity-flush", self.flusher.step, essential=True) for _ in range(BATCHES)),
             *(keep(f"entity-journal-{n}", partial(self.journal.step, n)) for n in partitions),
             keep("entity-trim", self.journal.trim, pause_s=0.5),
             keep("entity-heal", self.healer.step, pause_s=0.2),
+            keep("entity-retire", self.retiring.step, pause_s=RETIRE_LOOK_S),
             keep("entity-reassert", self.healer.reassert_all, pause_s=self.settings.reassert_seconds),
             keep("entity-idle", self.release_idle, pause_s=min(IDLE_LOOK_S, self.settings.idle_seconds / 4)),
         ]
@@ -160,19 +176,20 @@ class Host:
         return None
 
     def logout(self, call: Call) -> Answer | Awaitable[Answer] | None:
-        """Method 3: `[type, user, session, reason]`. Of somebody who is not here: nothing to do."""
+        """Method 3: `[type, user, session, reason]`. Of somebody who is not here: the gate looks where."""
         try:
             type_, user, client, reason = _decode_logout(call.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _bad(f"a logout is [type, user, session, reason]: {error}")
         session = self.sessions.get(user)
         if session is None or type_ != self.type:
-            return Answer()
+            return moved(None)
         if not session.line.add(Logout(self, session, client, reason, call)):
             return self._too_many(session)
         return None
 
     def _new_session(self, type_: str, user: str) -> Session | Answer | Awaitable[Answer]:
+        self.retiring.knock()
         if type_ != self.type:
             return refusal(Code.NOT_OWNER, f"this server holds users of {self.type}")
         try:
@@ -186,6 +203,12 @@ class Host:
             return LAPSED
         if len(self.sessions) >= self.settings.capacity:
             return self._full(user)
+        return self.make_session(user, partition)
+
+    def make_session(self, user: str, partition: int | None = None) -> Session:
+        """One in which nothing is yet; its first turn opens or ends it."""
+        if partition is None:
+            partition = self.bindings.partition_of(self.type, user)
         line = Line(self.workers, self.settings.queue)
         session = Session(user, partition, self.entity(), line, time.monotonic())
         service = (self.type, self.me().server_id, self.version)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from roost.servers.entity.beating import Beating
+from roost.servers.entity.carrying import Carrying
 from roost.servers.entity.host import Host
 from roost.servers.entity.lease import Lease
-from roost.web.metrics import counter, gauge, labelled
+from roost.web.metrics import add_histogram, counter, gauge, labelled
 
 
 class EntityMetrics:
-    def __init__(self, host: Host, beating: Beating, leases: Sequence[Lease]) -> None:
+    def __init__(
+        self, host: Host, beating: Beating, leases: Sequence[Lease], carrying: Carrying | None = None
+    ) -> None:
         self._host = host
         self._beating = beating
         self._leases = leases
+        self._carrying = carrying
 
     def collect(self) -> Iterator[Metric]:
         host = self._host
@@ -35,6 +39,10 @@ class EntityMetrics:
         yield counter("roost_entity_lease_lapses", "Times that a lease was over and began again", lapses)
         yield counter("roost_entity_beats", "Beats that were taken", self._beating.beats)
         yield counter("roost_entity_beat_failures", "Beats that were not", self._beating.failures)
+        if (carrying := self._carrying) is not None:
+            is_on = "Whether a lease in the database stands, because the store does not answer"
+            yield gauge("roost_entity_database_lease", is_on, carrying.is_on)
+            yield counter("roost_entity_database_lease_kept", "Times that it was kept", carrying.kept)
         yield labelled(
             "roost_entity_messages", "Messages by what became of them", "what", host.executor.counts
         )
@@ -42,6 +50,13 @@ class EntityMetrics:
         yield labelled(
             "roost_entity_journal", "Messages by what the journal said", "what", host.journal.counts
         )
+        yield labelled("roost_move", "Users by what became of their move", "outcome", host.mover.counts)
+        family = HistogramMetricFamily(
+            "roost_move_phase_seconds", "Seconds of a move by phase; total: blocked", labels=["phase"]
+        )
+        for phase, histogram in host.mover.phases.items():
+            add_histogram(family, [phase], histogram)
+        yield family
         users = dict(host.counts) | dict(host.residence.counts)
         yield labelled(
             "roost_entity_users_turned", "Users lost, renewed, released; hooks that failed", "what", users

@@ -11,6 +11,7 @@ import msgspec
 from roost.binding.partition import JournalEntry
 from roost.binding.service import Bindings
 from roost.core.errors import RoostError
+from roost.core.owner import Owner
 from roost.db.database import Database
 from roost.db.model import Row
 from roost.sdk.entity import Entity, Journal, LoginReason
@@ -20,7 +21,7 @@ from roost.servers.entity.flusher import Flusher
 from roost.servers.entity.journal import unpack
 from roost.servers.entity.lease import Lease
 from roost.servers.entity.replies import Replies
-from roost.servers.entity.session import Entry, Phase, Session
+from roost.servers.entity.session import Entry, Phase, Session, digest_of
 from roost.servers.entity.settings import EntitySettings
 from roost.servers.entity.tenancy import moved
 from roost.servers.entity.turns import limited
@@ -28,6 +29,9 @@ from roost.wire.codes import Code
 from roost.wire.server import Answer, refusal
 
 log = logging.getLogger("roost.entity")
+
+LEASED_MS = 1000
+"""How soon, at the latest, one whose owner carries on without the store is to be tried again."""
 
 
 class Opener:
@@ -63,16 +67,14 @@ class Opener:
         if isinstance(found, Elsewhere):
             if found.why == "moving":
                 return refusal(Code.MIGRATING, "the user is on the move")
+            if found.why == "leased":
+                said = "the server before goes on with the user, without the store"
+                return refusal(Code.OVERLOADED, said, retry_after_ms=min(found.leased_ms, LEASED_MS))
             return moved(found.record)
-        if (fault := await self._load(session, found.row)) != "":
+        if (fault := await self.load(session, found.row)) != "":
             await self._give_back(session, found)
             return refusal(Code.REFUSED, fault)
-        row = found.row
-        session.owner, session.epoch, session.generation = found.owner, found.epoch, generation
-        session.last_sequence = session.unsaved.sequence = row.last_sequence
-        session.replies = Replies.unpack(row.replies)
-        session.unsaved.revision = row.revision
-        session.trimmed = row.last_sequence
+        self.take_up(session, found.owner, found.epoch, generation, found.row)
         if isinstance(self._entity.durability, Journal) or found.reason == "failover":
             await self._replay(session)
         session.phase = Phase.OPEN
@@ -80,12 +82,27 @@ class Opener:
             self._flusher.changed(session)
         return found.reason
 
-    async def _load(self, session: Session, row: Row) -> str:
-        if row.min_reader > self._entity.schema_version:
-            return (
-                f"the state needs a class of schema version {row.min_reader}, "
-                f"this server's has {self._entity.schema_version}"
-            )
+    def take_up(self, session: Session, owner: Owner, epoch: int, generation: int, row: Row) -> None:
+        """The object is loaded: what else the row says."""
+        session.owner, session.epoch, session.generation = owner, epoch, generation
+        session.last_sequence = session.unsaved.sequence = row.last_sequence
+        session.replies = Replies.unpack(row.replies)
+        session.unsaved.revision, session.unsaved.digest = row.revision, digest_of(row.state)
+        session.trimmed = row.last_sequence
+
+    def unreadable(self, row: Row) -> str:
+        """Why the class cannot read the state; empty if it can."""
+        if row.min_reader <= self._entity.schema_version:
+            return ""
+        return (
+            f"the state needs a class of schema version {row.min_reader}, "
+            f"this server's has {self._entity.schema_version}"
+        )
+
+    async def load(self, session: Session, row: Row) -> str:
+        """Why the object could not be loaded; empty if it was."""
+        if fault := self.unreadable(row):
+            return fault
         session.entity.loaded_schema = row.schema_version if row.state is not None else 0
         try:
             await limited(session.entity.load(row.state), self._load_s)

@@ -8,17 +8,19 @@ import importlib
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.core import Metric
 
 from roost.api.discovery import HealthCheck
 from roost.api.system import Ready
 from roost.app import Platform, open_platform
+from roost.binding.drain.standing import READER_LABEL, SCHEMA_LABEL
 from roost.binding.service import Bindings
 from roost.core.errors import InvalidInput, RoostError, StartFailed, Unavailable
 from roost.core.owner import Owner
@@ -26,7 +28,8 @@ from roost.db.database import Database, open_database
 from roost.sdk.connect import connect
 from roost.sdk.entity import Entity, check_entity_class
 from roost.sdk.heart import Directive, Registration
-from roost.servers.entity.beating import Beating, BeatThread, RollCall, ticking
+from roost.servers.entity.beating import Beating, BeatThread, RollCall, patience_s, ticking
+from roost.servers.entity.carrying import Carrying, Settler
 from roost.servers.entity.host import Host
 from roost.servers.entity.lease import Lease
 from roost.servers.entity.metrics import EntityMetrics
@@ -39,8 +42,10 @@ from roost.web.listen import bind, serve, url_of
 from roost.web.metrics import LoopMetrics, MetricsPage
 from roost.web.ops import OPS_PORT_ABOVE, Ops, check_loops
 from roost.web.route import Edge
+from roost.wire.client import Peer
+from roost.wire.pool import Pool
 from roost.wire.server import WireServer
-from roost.wire.trust import server_tls, wire_secret
+from roost.wire.trust import client_tls, server_tls, wire_secret
 
 log = logging.getLogger("roost.entity")
 
@@ -50,6 +55,7 @@ FIRST_BEAT_S = 10.0
 CLOSE_S = 1.0
 LOAD_S = 0.5
 NAMES_S = 2.0
+SETTLE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,33 +150,57 @@ async def entity_server(
         database = await stack.enter_async_context(
             open_database(settings.database_url, options=settings.db.options())
         )
-        me = await _registered(stack, platform, identity, on_end)
+        me = await _registered(stack, platform, identity, entity, on_end)
         running.platform, running.database, running.me = platform, database, me
         leases = running.leases = [Lease() for _ in platform.bindings.partitions]
         owner = partial(_owner, identity.server_id, me)
         beating = Beating(identity.type, owner, leases, own.capacity, identity.version)
-        await _beat(stack, platform, beating, leases)
+        carrying = _carrying(settings, identity.type, leases)
+        await _beat(stack, platform, beating, leases, carrying)
         bindings = platform.bindings
         host = Host(entity, identity.type, identity.version, own, bindings, database, leases, owner)
         host.healer.connections = partial(connections_of, platform.store)
         host.healer.beat = partial(beating.beat, bindings)
-        running.host, running.shown = host, EntityMetrics(host, beating, leases)
+        running.host, running.shown = host, EntityMetrics(host, beating, leases, carrying)
         server = WireServer(
             secret=secret, role="entity", version=identity.version, limits=settings.wire.limits()
         )
         host.serve(server)
+        host.retiring.leave = on_end
+        host.mover.peers = _peers(settings, secret, identity.version)
+        stack.push_async_callback(host.mover.peers.close)
         stack.push_async_callback(_bury, platform.bindings, identity.type, owner)
-        _run_loops(stack, running, beating, host, me)
+        _run_loops(stack, running, beating, host, me, carrying)
         stack.push_async_callback(server.close, CLOSE_S)
         stack.push_async_callback(_leave, host, beating, me)
         await server.start(gates, server_tls(settings.wire.tls_cert, settings.wire.tls_key))
         yield running
 
 
+def _peers(settings: Settings, secret: bytes, version: str) -> Pool:
+    """How other entity servers are reached, to which users are moved."""
+    tls, limits = client_tls(settings.wire.tls_ca), settings.wire.limits()
+
+    def dial(host: str, port: int) -> Peer:
+        return Peer(
+            host,
+            port,
+            secret=secret,
+            role="entity",
+            version=version,
+            ssl=tls,
+            expects=frozenset({"entity"}),
+            limits=limits,
+        )
+
+    return Pool(dial)
+
+
 async def _registered(
     stack: contextlib.AsyncExitStack,
     platform: Platform,
     identity: EntityIdentity,
+    entity: type[Entity],
     on_end: Callable[[], None],
 ) -> Registration:
     settings, own = platform.settings, platform.settings.entity
@@ -187,6 +217,7 @@ async def _registered(
             capacity=own.capacity,
             ports={"wire": own.port, "metrics": own.port + OPS_PORT_ABOVE},
             health=HealthCheck("http", "metrics", "/healthz"),
+            labels={SCHEMA_LABEL: str(entity.schema_version), READER_LABEL: str(entity.min_reader)},
             on_directive=partial(_heed, on_end=on_end),
             **where,
         )
@@ -205,13 +236,32 @@ def _owner(server_id: str, me: Registration) -> Owner:
     return Owner(server_id, me.life)
 
 
+def _carrying(settings: Settings, type_: str, leases: list[Lease]) -> Carrying | None:
+    limit_s, binding = settings.entity.database_lease_seconds, settings.binding
+    if not limit_s:
+        return None
+    options = replace(settings.db.options(), pool_size=1)
+    return Carrying(
+        type_,
+        leases,
+        partial(open_database, settings.database_url, options=options),
+        ttl_ms=binding.lease_ms,
+        patience_s=patience_s(binding.lease_ms, binding.beat_ms),
+        limit_s=limit_s,
+    )
+
+
 async def _beat(
-    stack: contextlib.AsyncExitStack, platform: Platform, beating: Beating, leases: list[Lease]
+    stack: contextlib.AsyncExitStack,
+    platform: Platform,
+    beating: Beating,
+    leases: list[Lease],
+    carrying: Carrying | None,
 ) -> None:
     """Begin to beat; returns when every partition has heard of us."""
     loops, binding = platform.store.loops, platform.settings.binding
     await stack.enter_async_context(ticking(beating, loops))
-    thread = BeatThread(beating, partial(_open_bindings, platform), binding.beat_ms / 1000, loops)
+    thread = BeatThread(beating, partial(_open_bindings, platform), binding.beat_ms / 1000, loops, carrying)
     thread.start()
     stack.push_async_callback(thread.stop)
     deadline = time.monotonic() + FIRST_BEAT_S
@@ -248,7 +298,12 @@ def connections_of(store: Store) -> object:
 
 
 def _run_loops(
-    stack: contextlib.AsyncExitStack, running: Running, beating: Beating, host: Host, me: Registration
+    stack: contextlib.AsyncExitStack,
+    running: Running,
+    beating: Beating,
+    host: Host,
+    me: Registration,
+    carrying: Carrying | None,
 ) -> None:
     assert running.platform is not None
     loops = running.platform.store.loops
@@ -257,12 +312,17 @@ def _run_loops(
     async def load() -> None:
         me.load = len(host.sessions)
 
+    settling: list[Coroutine[Any, Any, None]] = []
+    if carrying is not None:
+        settler = Settler(carrying, host.residence, host.sessions, host.entity.durability)
+        settling = [loops.keep_running("entity-settle", settler.step, pause_s=SETTLE_S)]
     tasks = [
         asyncio.create_task(loop)
         for loop in (
             *host.loops(loops),
             loops.keep_running("entity-load", load, pause_s=LOAD_S),
             loops.keep_running("entity-names", roll.step, pause_s=NAMES_S),
+            *settling,
         )
     ]
 

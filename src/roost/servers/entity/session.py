@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from roost.core.owner import Owner
@@ -14,6 +15,9 @@ from roost.servers.entity.replies import Replies, Reply
 from roost.servers.entity.timers import Timers
 from roost.servers.entity.turns import Line
 from roost.wire.server import Answer, Call, Connection
+
+NEVER = -1
+"""No generation of a lease: what is claimed under it is served under no epoch."""
 
 
 class Phase(Enum):
@@ -39,10 +43,17 @@ class Entry(NamedTuple):
     payload: bytes
 
 
+def digest_of(state: bytes | None) -> bytes:
+    """16 bytes; of an empty state others than of none."""
+    if state is None:
+        return blake2b(b"\0", digest_size=16).digest()
+    return blake2b(b"\1" + state, digest_size=16).digest()
+
+
 class Unsaved:
     """How far the row is behind the object. `since`: monotonic, of the oldest change that it lacks."""
 
-    __slots__ = ("changes", "fault", "is_queued", "must", "revision", "saved", "sequence", "since")
+    __slots__ = ("changes", "digest", "fault", "is_queued", "must", "revision", "saved", "sequence", "since")
 
     def __init__(self) -> None:
         self.changes = 0
@@ -50,6 +61,8 @@ class Unsaved:
         self.since = 0.0
         self.revision = 0
         """The last one that was given to a write, whether it succeeded or not: none is used twice (R4)."""
+        self.digest = digest_of(None)
+        """Of the state that the row holds."""
         self.sequence = 0
         """The last message that the row holds."""
         self.must = 0
@@ -68,8 +81,9 @@ class Unsaved:
             self.since = now
         self.changes += 1
 
-    def save(self, changes: int, sequence: int, taken_at: float) -> None:
+    def save(self, changes: int, sequence: int, taken_at: float, state: bytes) -> None:
         """A write that was taken then is in the row."""
+        self.digest = digest_of(state)
         self.saved, self.fault = max(self.saved, changes), ""
         self.sequence = max(self.sequence, sequence)
         self.since = max(self.since, taken_at)
@@ -89,7 +103,7 @@ class Session:
         self.owner = Owner("", "")
         self.epoch = 0
         self.generation = 0
-        """Of the lease under which the epoch was claimed."""
+        """Of the lease under which the epoch was claimed; `NEVER`: it must be claimed anew."""
         self.last_sequence = 0
         self.replies = Replies()
         self.unsaved = Unsaved()
@@ -112,6 +126,8 @@ class Session:
         self.is_replaying = False
         self.is_doubted = False
         """Whether it is about to be claimed anew."""
+        self.in_doubt = False
+        """Nobody knows under which epoch the row is ours: nothing is written before it is claimed anew."""
         self._acks: deque[Ack] = deque()
         self._youngest = ""
         """The latest session of the client that was seen; gates give ids (ULIDs) that rise."""
@@ -132,6 +148,11 @@ class Session:
         self.client, self.peer = client, peer
         self._youngest = max(self._youngest, client)
         return former
+
+    def inherit(self, client: str, context: dict[str, Any], pushes: int) -> None:
+        """What the server that it comes from knew of the client; its gate is known by its next message."""
+        self.client, self.context, self.pushes = client, context, pushes
+        self._youngest = max(self._youngest, client)
 
     def is_superseded(self, client: str) -> bool:
         """Whether a later session took over: a login that was long under way must not take it back."""

@@ -41,5 +41,21 @@ class EntitySettings:
         "How often the map is told again who lives here, besides after every lost connection to the store.",
     )
 
+    database_lease_seconds: int = setting(
+        60,
+        "How long it goes on with its users, by a lease in the database, after the store last answered. "
+        "Longer: an outage of the store is survived for longer; but where others reach the store and this "
+        "server does not, its users who connect elsewhere wait for so long. 0: it stops with its "
+        "lease in the store.",
+        least=0,
+        most=3600,
+    )
+    retire_quiet_seconds: int = setting(
+        5,
+        "A server that was emptied by a drain leaves when nobody came to it for so long: gates that look for "
+        "a user by an old route are sent on until then.",
+        most=3600,
+    )
+
     def faults(self) -> list[str]:
         return check_fields(self)

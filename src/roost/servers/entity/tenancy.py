@@ -71,10 +71,19 @@ class Residence:
         if isinstance(found, Elsewhere):
             await self._elsewhere(session, found)
             return False
-        self.counts["renewed"] += 1
-        session.owner, session.epoch, session.generation = found.owner, found.epoch, generation
-        self.journal.look_at(session)
+        self.renewed(session, found.owner, found.epoch, generation)
         return session.is_open
+
+    def generation(self, session: Session) -> int:
+        """Of the lease as it is now: read it before what is claimed under it."""
+        return self._leases[session.partition].generation
+
+    def renewed(self, session: Session, owner: Owner, epoch: int, generation: int) -> None:
+        """Map and row have it under this epoch."""
+        self.counts["renewed"] += 1
+        session.owner, session.epoch, session.generation = owner, epoch, generation
+        session.in_doubt = False
+        self.journal.look_at(session)
 
     async def _elsewhere(self, session: Session, found: Elsewhere) -> None:
         """Lost, if the map names somebody else; where it names us or nobody, our beat was not heard yet."""

@@ -30,7 +30,7 @@ LOGOUTS: dict[str, LogoutReason] = {"closed": "left", "left": "left"}
 """What gates say of the end of a connection; anything else is a dropped one."""
 
 
-class _Turn:
+class HostTurn:
     def __init__(self, host: Host, session: Session) -> None:
         self.host = host
         self.session = session
@@ -50,7 +50,7 @@ class _Turn:
             self.host.changed(self.session)
 
 
-class Visit(_Turn):
+class Visit(HostTurn):
     """The client is here: by a login, or by the first message that found nobody. Opens the session."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Visit(_Turn):
             await self.hook("on_login", session.entity.on_login(reason))  # type: ignore[arg-type]
 
 
-class Logout(_Turn):
+class Logout(HostTurn):
     def __init__(self, host: Host, session: Session, client: str, reason: str, call: Call) -> None:
         super().__init__(host, session)
         self._client = client
@@ -136,7 +136,9 @@ class Logout(_Turn):
         self._call = call
 
     def bounce(self) -> None:
-        self._call.reply(Answer())
+        """Who was moved is logged out at the new home: the gate tells it."""
+        farewell = self.session.farewell
+        self._call.reply(farewell if farewell.code is Code.MOVED else Answer())
 
     async def run(self) -> None:
         session = self.session
@@ -148,7 +150,7 @@ class Logout(_Turn):
         self._call.reply(Answer(epoch=session.epoch))
 
 
-class TimerTurn(_Turn):
+class TimerTurn(HostTurn):
     def __init__(self, host: Host, session: Session, timer: RunningTimer, call: TimerCall) -> None:
         super().__init__(host, session)
         self._timer = timer
@@ -174,14 +176,14 @@ class TimerTurn(_Turn):
             await called
 
 
-class FarewellTurn(_Turn):
+class FarewellTurn(HostTurn):
     """The object hears that its user is on another server now; it cannot save anything any more."""
 
     async def run(self) -> None:
         await self.hook("on_logout", self.session.entity.on_logout("fenced"))
 
 
-class Release(_Turn):
+class Release(HostTurn):
     """Write the user, clear the row's owner, give the map free: then anybody may have them (R8)."""
 
     def __init__(

@@ -6,18 +6,20 @@ Everything here is a callback of the connection to an entity: no task and no fut
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from roost.core.errors import OutcomeUnknown, RoostError
+from roost.servers.gate.counting import LEFT, Book, Books, Trace
 from roost.servers.gate.finder import Finder
 from roost.servers.gate.lane import Lane
 from roost.servers.gate.messages import Envelope, TypeWelcome
 from roost.servers.gate.peers import Peers, Server
-from roost.servers.gate.queued import Message, Refusal, Terms
+from roost.servers.gate.queued import UNKNOWN, Message, Refusal, Terms
 from roost.servers.gate.routes import Route
 from roost.wire.answer import Answer
 from roost.wire.codes import Code
@@ -37,6 +39,9 @@ BOUNCES = frozenset(
 """Not executed there: the home is looked for again, and the message sent again."""
 
 
+EXECUTED = frozenset({Code.OK, Code.FAILED})
+"""The handler ran: the entity remembers this reply, and a repeated message gets the same."""
+
 SUPERSEDED = frozenset({Code.NOT_OWNER, Code.REFUSED})
 """What a login is answered with where a younger session of the user is there."""
 
@@ -48,6 +53,8 @@ class Services:
     finder: Finder
     peers: Peers
     terms: Terms
+    books: Books = field(default_factory=Books)
+    """Who counts messages, while a drain runs."""
 
 
 class Client(Protocol):
@@ -86,14 +93,75 @@ class Carrier:
         self.welcome: TypeWelcome | None = None
         """What the first login said."""
         self.lane = Lane(type_, client.user, self, services.terms, resumed=resumed)
+        self.books = services.books.of(type_, client.user)
+        """Who counts this user's messages; mostly nobody."""
         self._services = services
         self._server: Server | None = None
         self._is_known = False
         """Whether a server was told of this session already."""
 
+    # -- who counts
+
+    def count_for(self, book: Book) -> None:
+        """From now on this book counts the messages, with those that are on their way."""
+        if book.follow(self.client.user):
+            self.books += (book,)
+            for message in self.lane:
+                self._trace(message, (book,))
+
+    def leave_out(self, book: Book) -> None:
+        """It counts no more of the messages that come; of those that came it is told."""
+        self.books = tuple(one for one in self.books if one is not book)
+
+    def take(self, message: Message) -> Refusal | None:
+        """`lane.take` where somebody counts."""
+        self._trace(message, self.books)
+        message.since = self._services.terms.clock()
+        refusal = self.lane.take(message)
+        if refusal is not None:
+            self._count_refused(message, refusal.code)
+        return refusal
+
+    def _trace(self, message: Message, books: tuple[Book, ...]) -> None:
+        if message.trace is None:
+            message.trace = Trace(self.client.user)
+        for book in books:
+            message.trace.add(book, self.lane.epoch)
+
+    def _count_answered(self, message: Message, answer: Answer) -> None:
+        trace, epoch = message.trace, answer.epoch or self.lane.epoch
+        assert trace is not None
+        waited_s = self._services.terms.clock() - message.since
+        if answer.code is Code.DEADLINE:
+            trace.refused(message.sequence, epoch, UNKNOWN.code, waited_s)
+        else:
+            said = answer.payload if answer.code in EXECUTED else None
+            trace.answered(message.sequence, epoch, waited_s, said, is_last=not message.outstanding)
+
+    def _count_again(self, message: Message, answer: Answer) -> None:
+        """A reply that is not delivered: another came before, or it is of an owner of the past."""
+        trace, epoch = message.trace, answer.epoch or self.lane.epoch
+        is_present = message.done and epoch >= self.lane.epoch
+        if trace is not None and is_present and answer.code in EXECUTED:
+            trace.answered_again(message.sequence, epoch, answer.payload)
+
+    def _count_refused(self, message: Message, code: str) -> None:
+        if message.trace is not None:
+            waited_s = self._services.terms.clock() - message.since
+            message.trace.refused(message.sequence, self.lane.epoch, code, waited_s)
+
+    def _count_end(self, reason: str) -> None:
+        """What has no outcome when the gate hangs up is unknown; who left by themselves asks again."""
+        for message in self.lane:
+            self._count_refused(message, UNKNOWN.code if reason == "draining" else LEFT)
+        for book in self.books:
+            book.ended(self.client.user, reason, self.lane.epoch, is_moving=not self.lane.is_settled)
+
     # -- the lane asks
 
     def look(self, lane: Lane, bounced: Route | None) -> None:
+        for book in self.books:
+            book.moves(self.client.user)
         self.client.looking(self)
         self._services.finder.find(lane, bounced)
 
@@ -122,6 +190,8 @@ class Carrier:
         server = self._server
         assert server is not None
         assert server.line is not None
+        if message.trace is not None:
+            message.trace.sent(lane.epoch)
         left_ms = int((message.due - self._services.terms.clock()) * 1000)
         server.line.send(
             ENTITY,
@@ -135,6 +205,7 @@ class Carrier:
         )
 
     def refuse(self, lane: Lane, message: Message, refusal: Refusal) -> None:
+        self._count_refused(message, refusal.code)
         self.client.refuse(self, message, refusal)
 
     # -- the entity answers
@@ -145,7 +216,11 @@ class Carrier:
             self._failed(message, turn, answer)
         elif not answer.code:
             if lane.answered(message, turn, answer.epoch):
+                if message.trace is not None:
+                    self._count_answered(message, answer)
                 self.client.deliver(self, message, answer.payload, answer.epoch)
+            else:
+                self._count_again(message, answer)
         elif answer.code in BOUNCES:
             lane.bounced(message, turn, answer.code.name, reason_of(answer))
         elif answer.code is Code.OUT_OF_ORDER:
@@ -153,7 +228,11 @@ class Carrier:
         elif answer.code is Code.NOT_OWNER:
             self.client.taken_over(answer.message)
         elif lane.answered(message, turn, answer.epoch):
+            if message.trace is not None:
+                self._count_answered(message, answer)
             self.client.refuse(self, message, reason_of(answer))
+        else:
+            self._count_again(message, answer)
 
     def _failed(self, message: Message, turn: int, error: Exception) -> None:
         """No answer: the time is over, the connection was lost, or it never left."""
@@ -184,6 +263,8 @@ class Carrier:
         self._is_known = True
         if self.welcome is None:
             self.welcome = TypeWelcome(last, reason, durability, answer.epoch)
+        for book in self.books:
+            book.moves(self.client.user)
         lane.greeted(turn, last, answer.epoch)
         self.client.greeted(self)
 
@@ -204,20 +285,35 @@ class Carrier:
         if server is not None:
             server.members.add(self)
 
-    def close(self, reason: str) -> None:
-        """The session is over: its home is told."""
+    def close(self, reason: str, *, replaced: bool = False) -> None:
+        """The session is over: its home is told. `replaced`: by a younger one of the same client, here."""
         server, is_known = self._server, self._is_known
+        self._count_end("replaced" if replaced else reason)
         self.lane.close()
         self._stay_with(None)
-        if server is not None and server.line is not None and is_known:
+        if server is not None and is_known:
             parts = [self.type, self.client.user, self.client.session_id, reason]
-            server.line.send(
-                ENTITY, LOGOUT, _pack(parts), epoch=self.lane.epoch, budget_ms=LOGOUT_MS, done=_ignore
-            )
+            self._log_out(_pack(parts), server, self._follow)
 
+    def _log_out(self, payload: bytes, server: Server, moved: Callable[[bytes, Server], None]) -> None:
+        """One that is lost is found out by the entity itself."""
 
-def _ignore(answer: Answer | Exception) -> None:
-    """A logout that is lost is found out by the entity itself."""
+        def done(answer: Answer | Exception) -> None:
+            if isinstance(answer, Answer) and answer.code is Code.MOVED:
+                moved(payload, server)
+
+        if server.line is not None:
+            server.line.send(ENTITY, LOGOUT, payload, epoch=self.lane.epoch, budget_ms=LOGOUT_MS, done=done)
+
+    def _follow(self, payload: bytes, former: Server) -> None:
+        """The user was moved meanwhile: the new home is told, once."""
+
+        def found(route: Route) -> None:
+            server = self._services.peers.find(self.type, route)
+            if server is not None and server is not former:
+                self._log_out(payload, server, lambda *_: None)
+
+        self._services.finder.home_of(self.type, self.client.user, found)
 
 
 def reason_of(answer: Answer) -> Refusal:

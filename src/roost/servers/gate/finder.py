@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from roost.binding.model import BindingChange, Record
@@ -83,6 +83,10 @@ class Finder:
         if lanes:
             self._run(self._verify(lanes))
 
+    def home_of(self, type_: str, user: str, found: Callable[[Route], None]) -> None:
+        """Where a user lives by one read of the map; `found` is not called if nobody holds them."""
+        self._run(self._home_of(type_, user, found))
+
     # -- what happens meanwhile
 
     def changed(self, change: BindingChange) -> None:
@@ -111,6 +115,13 @@ class Finder:
         task = asyncio.create_task(work, name="roost gate looks")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _home_of(self, type_: str, user: str, found: Callable[[Route], None]) -> None:
+        self.reads += 1
+        with contextlib.suppress(RoostError):
+            record = await self._homes.read(type_, user)
+            if record is not None and record.owner is not None:
+                found(Route(*record.owner, record.epoch))
 
     async def _verify(self, lanes: list[Lane]) -> None:
         for start in range(0, len(lanes), AT_ONCE):

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from roost.servers.gate.messages import Codec, FromClient, Welcome
 from roost.servers.gate.peers import Dial, Peers
 from roost.servers.gate.queued import LaneCounts, LaneLimits, Room, Terms
 from roost.servers.gate.session import DRAINING, IDLE, TAKEN_OVER, Port, Session, Who
+from roost.servers.gate.witness import Witness
 from roost.servers.settings import GateSettings
 from roost.wire.frame import Frame
 
@@ -82,6 +83,8 @@ class Gate:
         self.logins: Counter[str] = Counter()
         self.pushes: Counter[str] = Counter()
         self.is_draining = False
+        self.witness: Witness | None = None
+        """Counts for drains, where there is a store to ask for them."""
         self._proofs = proofs
         self._entrance = entrance
         self._clock = clock
@@ -148,6 +151,7 @@ class Gate:
 
     def _make_way(self, user: str) -> None:
         if (there := self.sessions.get(user)) is not None:
+            there.is_replaced = True
             there.end(TAKEN_OVER, "taken-over")
 
     def _types(self, who: Who, first: FromClient) -> list[str]:
@@ -218,6 +222,12 @@ class Gate:
             del self.sessions[session.user]
         if self._entrance is not None and not session.keeps_place:
             self._entrance.leave(session.user, reason)
+
+    def carriers(self, type_: str) -> Iterator[Carrier]:
+        """Everybody's way to a service type."""
+        for session in self.sessions.values():
+            if (carrier := session.carriers.get(type_)) is not None:
+                yield carrier
 
     # -- what the feed tells
 

@@ -17,7 +17,9 @@ from prometheus_client.core import Metric
 from roost.api.discovery import HealthCheck
 from roost.api.system import Ready
 from roost.app import Platform, key_ring, open_platform
-from roost.core.errors import Unavailable
+from roost.binding.drain.certificate import gate_name
+from roost.core.errors import RoostError, Unavailable
+from roost.core.loops import Loops
 from roost.core.networks import parse_networks
 from roost.core.passes import LoginPass, Passes
 from roost.sdk.client import Client
@@ -30,6 +32,7 @@ from roost.servers.gate.peers import Dial, dialer, follow_servers
 from roost.servers.gate.tcp import TcpClients
 from roost.servers.gate.tickets import Tickets
 from roost.servers.gate.websocket import WebSocketClients
+from roost.servers.gate.witness import LOOK_S, Witness
 from roost.settings import Settings
 from roost.store.metrics import StoreMetrics
 from roost.version import __version__
@@ -146,9 +149,14 @@ async def gate_server(
             connect(platform, ttl_seconds=identity.ttl_seconds, cache_folder=settings.data / "cache")
         )
         gate, me = await _opened(stack, running, platform, client, identity, on_end)
+        witness = gate.witness = _witness(gate, platform, me)
+        stack.callback(_keep(platform.store.loops, witness).cancel)
+        with contextlib.suppress(RoostError):  # it counts before the first client comes, if the store answers
+            await witness.step()
         running.url = own.public_url or url_of(players, "ws")
         await _serve_clients(stack, running, gate, players, tcp)
         running.gate, running.me = gate, me
+        stack.push_async_callback(witness.leave)
         stack.push_async_callback(gate.drain)
         yield running
 
@@ -191,6 +199,17 @@ async def _opened(
         task = asyncio.create_task(loop)
         stack.callback(task.cancel)
     return gate, me
+
+
+def _witness(gate: Gate, platform: Platform, me: Registration) -> Witness:
+    def name() -> str:
+        return gate_name(me.given.server_id or me.instance_id, me.life)
+
+    return Witness(platform.drains, gate, gate.services.books, name)
+
+
+def _keep(loops: Loops, witness: Witness) -> asyncio.Task[None]:
+    return asyncio.create_task(loops.keep_running("gate witness", witness.step, pause_s=LOOK_S))
 
 
 def _loops(gate: Gate, platform: Platform, client: Client, me: Registration) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
 from roost.servers.gate.queued import (
@@ -87,6 +88,10 @@ class Lane:
     def __len__(self) -> int:
         return len(self._flying) + len(self._waiting)
 
+    def __iter__(self) -> Iterator[Message]:
+        """What has no answer yet, in order."""
+        return iter((*self._flying, *self._waiting))
+
     # -- the client's side
 
     def take(self, message: Message) -> Refusal | None:
@@ -114,7 +119,7 @@ class Lane:
     def close(self) -> None:
         self.state = State.CLOSED
         self.turn += 1
-        for message in (*self._flying, *self._waiting):
+        for message in self:
             message.done = True
             self._room.give_back(len(message.payload))
         self._flying.clear()

@@ -10,6 +10,7 @@ in the frames of a TCP client. The words are the same; `docs/clients.md` tells t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -118,11 +119,20 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class Codec:
-    """One format. `is_binary` says which kind of WebSocket message carries it."""
+    """One format. `is_binary` says which kind of WebSocket message carries it, `pack_body` makes msgpack."""
 
-    is_binary: bool
-
-    def __init__(self, decoder: Any, encode: Any, split: Any, split_push: Any) -> None:
+    def __init__(
+        self,
+        *,
+        is_binary: bool,
+        decoder: Any,
+        encode: Any,
+        split: Any,
+        split_push: Any,
+        pack_body: Callable[[Raw], bytes],
+    ) -> None:
+        self.is_binary = is_binary
+        self._pack_body = pack_body
         self._decode = decoder.decode
         self._encode = encode
         self._split = split.decode
@@ -140,7 +150,12 @@ class Codec:
 
     def body_of(self, message: FromClient) -> bytes:
         """The body in msgpack, as entities get it."""
-        raise NotImplementedError
+        if message.body is UNSET:
+            raise InvalidInput("a message needs a body")
+        try:
+            return self._pack_body(message.body)
+        except (msgspec.MsgspecError, OverflowError, RecursionError) as error:
+            raise InvalidInput(f"the body cannot be read: {_shown(error)}") from None
 
     def result(self, id_: Raw | UnsetType, seq: int, type_: str, payload: bytes, epoch: int) -> bytes:
         """An entity's answer; `InvalidInput` if it cannot be said in this format."""
@@ -180,48 +195,25 @@ class Codec:
         return self._encode(_Pong(ping))  # type: ignore[no-any-return]
 
 
-class JsonCodec(Codec):
-    is_binary = False
+_read_json = msgspec.json.Decoder().decode
 
-    def __init__(self) -> None:
-        super().__init__(
-            msgspec.json.Decoder(FromClient),
-            msgspec.json.Encoder().encode,
-            msgspec.msgpack.Decoder(tuple[Any, str]),
-            msgspec.msgpack.Decoder(tuple[str, str, int, Any]),
-        )
-        self._body = msgspec.json.Decoder().decode
-
-    def body_of(self, message: FromClient) -> bytes:
-        if message.body is UNSET:
-            raise InvalidInput("a message needs a body")
-        try:
-            return _pack(self._body(message.body))
-        except (msgspec.MsgspecError, OverflowError, RecursionError) as error:
-            raise InvalidInput(f"the body cannot be read: {_shown(error)}") from None
-
-
-class MsgpackCodec(Codec):
-    """The body and the result travel through it unread."""
-
-    is_binary = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            msgspec.msgpack.Decoder(FromClient),
-            _pack,
-            msgspec.msgpack.Decoder(tuple[Raw, str]),
-            msgspec.msgpack.Decoder(tuple[str, str, int, Raw]),
-        )
-
-    def body_of(self, message: FromClient) -> bytes:
-        if message.body is UNSET:
-            raise InvalidInput("a message needs a body")
-        return bytes(message.body)
-
-
-JSON = JsonCodec()
-MSGPACK = MsgpackCodec()
+JSON = Codec(
+    is_binary=False,
+    decoder=msgspec.json.Decoder(FromClient),
+    encode=msgspec.json.Encoder().encode,
+    split=msgspec.msgpack.Decoder(tuple[Any, str]),
+    split_push=msgspec.msgpack.Decoder(tuple[str, str, int, Any]),
+    pack_body=lambda body: _pack(_read_json(body)),
+)
+MSGPACK = Codec(
+    is_binary=True,
+    decoder=msgspec.msgpack.Decoder(FromClient),
+    encode=_pack,
+    split=msgspec.msgpack.Decoder(tuple[Raw, str]),
+    split_push=msgspec.msgpack.Decoder(tuple[str, str, int, Raw]),
+    pack_body=bytes,
+)
+"""In msgpack the body and the result travel through a gate unread."""
 
 
 class Envelope:

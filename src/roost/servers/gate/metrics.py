@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client.core import Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from roost.servers.gate.gate import Gate
+from roost.servers.gate.witness import Witness
 from roost.web.metrics import counter, gauge, labelled
+
+FAULTS = ("lost", "doubled", "reordered", "disconnected", "uncounted")
 
 
 def collect(gate: Gate) -> Iterator[Metric]:
@@ -28,4 +31,21 @@ def collect(gate: Gate) -> Iterator[Metric]:
     yield labelled("roost_gate_pushes", "Pushes by what became of them", "outcome", dict(gate.pushes))
     yield labelled("roost_gate_logins", "Logins by kind", "kind", dict(gate.logins))
     yield labelled("roost_gate_refused_logins", "Logins refused", "reason", dict(gate.refused_logins))
+    if gate.witness is not None:
+        yield from _counted(gate.witness)
     yield labelled("roost_gate_ended", "Sessions that ended", "reason", dict(gate.ended_by))
+
+
+def _counted(witness: Witness) -> Iterator[Metric]:
+    """Of the drains that this gate counts for just now."""
+    reports = [account.book.report("", 0.0, is_final=False) for account in witness.accounts.values()]
+    longest_ms = max((report.longest_pause_ms for report in reports), default=0)
+    waiting = sum(report.open for report in reports)
+    faults = GaugeMetricFamily("roost_gate_drain_faults", "What was counted against them", labels=["fault"])
+    for name in FAULTS:
+        faults.add_metric([name], sum(getattr(report, name) for report in reports))
+    yield gauge("roost_gate_drains", "Drains that this gate counts for", len(reports))
+    yield gauge("roost_gate_drain_open", "Messages counted for them that have no outcome yet", waiting)
+    yield faults
+    yield gauge("roost_gate_drain_longest_pause_seconds", "Longest wait for an outcome", longest_ms / 1000)
+    yield counter("roost_gate_drain_reports", "Reports told to drains", witness.told)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from roost.servers.gate.counting import Trace
+
 
 class Refusal(NamedTuple):
     """Why a message is not carried out, for the client."""
@@ -28,7 +30,9 @@ GATE_FULL = Refusal("GATE_FULL", "too many messages wait at this gate", 1000)
 class Message:
     """A client's message until it is answered."""
 
-    __slots__ = ("done", "due", "id", "outstanding", "payload", "sequence", "since", "turn", "unknown")
+    __slots__ = (
+        *("done", "due", "id", "outstanding", "payload", "sequence", "since", "trace", "turn", "unknown"),
+    )
 
     def __init__(self, id_: object, sequence: int, payload: bytes) -> None:
         self.id = id_
@@ -46,6 +50,8 @@ class Message:
         """Monotonic seconds when it was taken."""
         self.due = 0.0
         """When its client is told something, at the latest."""
+        self.trace: Trace | None = None
+        """Who counts what becomes of it, while a drain runs."""
 
 
 class Room:

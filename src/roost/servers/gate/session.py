@@ -92,6 +92,8 @@ class Session:
         self.is_over = False
         self.keeps_place = False
         """Whether another session of the user takes over the place in the world."""
+        self.is_replaced = False
+        """Whether it ends because its user has logged in here again."""
         self.on_greeted: Callable[[Carrier], None] | None = None
         """Set while the login waits."""
         self.on_over: Callable[[], None] | None = None
@@ -132,7 +134,8 @@ class Session:
             self._is_bad(error.message, message, type_)
             return
         seq = message.seq if message.seq is not UNSET else 0
-        refusal = carrier.lane.take(Message(message.id, seq, carrier.envelope.around(body)))
+        taken = Message(message.id, seq, carrier.envelope.around(body))
+        refusal = carrier.take(taken) if carrier.books else carrier.lane.take(taken)
         if refusal is not None:
             self._gate.outcomes[refusal.code] += 1
             self.port.send(self.codec.error(refusal, message.id, message.seq, type_))
@@ -231,5 +234,5 @@ class Session:
         if self.on_over is not None:
             self.on_over()
         for carrier in self.carriers.values():
-            carrier.close(reason)
+            carrier.close(reason, replaced=self.is_replaced)
         self._gate.ended(self, reason)

@@ -62,6 +62,13 @@ GROUP = KeyGroup(
             each=":<type>:<userId>",
             ttl_s=86_400,
         ),
+        KeyFamily(
+            "moves",
+            "list",
+            "What became of the last twenty attempts to move the user (JSON), newest first",
+            each=":<type>:<userId>",
+            ttl_s=604_800,
+        ),
     ),
 )
 

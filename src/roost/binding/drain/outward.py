@@ -1,0 +1,288 @@
+"""Whom a drain or rebalance moves next: each source at its own pace, to the emptiest target."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+
+from roost.binding.drain.line import Line, is_canary
+from roost.binding.drain.model import MAX_PINNED, Order, Progress
+from roost.binding.drain.movers import EntityServers, Moved
+from roost.binding.drain.pace import Bucket, Pace, Window, p95
+from roost.binding.drain.plan import targets_for
+from roost.binding.drain.standing import Standing
+from roost.binding.drain.view import Shift, View
+from roost.core.errors import RoostError
+from roost.core.owner import Owner
+
+log = logging.getLogger("roost.drain")
+
+AT_SOURCE = 64
+AT_TARGET = 128
+"""Moves under way at once."""
+LOOK_S = 1.0
+"""Between two surveys of a server on which nobody can move just now."""
+SOON_S = 0.25
+LEFT_OUT_S = 5.0
+STRIKES = 3
+"""A target to which so many moves in a row failed is left out for a while."""
+RETIRE_QUIET_MS = 0
+"""As its own settings say."""
+BINDERS_PAGE = 1000
+EMPTY, GONE, GIVEN = "empty", "gone", "given"
+
+
+class Source:
+    """One server that is being emptied."""
+
+    def __init__(self, owner: Owner, pace: Pace, now: float) -> None:
+        self.owner = owner
+        self.line = Line()
+        self.pace = pace
+        self.window = Window()
+        self.bucket = Bucket(now)
+        self.under_way: set[str] = set()
+        self.look_at = now
+        self.is_surveyed = False
+
+    def judge(self, now: float) -> None:
+        if not self.pace.is_due(now):
+            return
+        window, self.window = self.window, Window()
+        self.pace.judge(p95(window.freeze_ms), p95(window.database_ms), window.abort_ratio, now)
+
+
+class Outward:
+    def __init__(
+        self, order: Order, progress: Progress, view: View, servers: EntityServers, now: float
+    ) -> None:
+        self._order = order
+        self._progress = progress
+        self._view = view
+        self._servers = servers
+        owners = [Owner(one, order.lives[one]) for one in order.sources if one not in progress.over]
+        rate = progress.rate_now / len(owners) if progress.started_at and owners else None
+        self.sources = {
+            one.server_id: Source(one, Pace(order.rate, order.max_block_ms, rate=rate), now) for one in owners
+        }
+        self._to = Counter[str]()
+        """Moves under way by target."""
+        self._added = Counter[str]()
+        """Users who came to a target since the view was read."""
+        self._strikes = Counter[str]()
+        self._left_out: dict[str, float] = {}
+        self.waits_for = ""
+        """Why nobody goes who could."""
+
+    @property
+    def is_over(self) -> bool:
+        return not self.sources
+
+    @property
+    def _is_drain(self) -> bool:
+        return self._order.kind == "drain"
+
+    @property
+    def force(self) -> bool:
+        """The deadline of `can_move` is over."""
+        return time.time() > self._progress.started_at + self._order.deadline_s
+
+    def adopt(self, shifts: list[Shift]) -> None:
+        """These are under way since before our time."""
+        for shift in shifts:
+            if shift.source in self.sources and shift.to.server_id != shift.source:
+                self.sources[shift.source].under_way.update(shift.users)
+                self._to[shift.to.server_id] += len(shift.users)
+
+    def refreshed(self) -> None:
+        self._added.clear()
+
+    async def next(self, now: float, most: int = AT_SOURCE) -> list[Shift]:
+        """The moves that are due. Servers that are empty, or gone, are over with."""
+        shifts: list[Shift] = []
+        self.waits_for = ""
+        for source in list(self.sources.values()):
+            here = self._view.alive(source.owner)
+            if here is None:
+                self._end(source, GONE)
+                continue
+            if self._quota_is_met(source):
+                if not source.under_way:
+                    self._end(source, GIVEN)
+                continue
+            await self._look(source, here, now)
+            if source.owner.server_id in self.sources:
+                source.judge(now)
+                shifts += self._due(source, here, now, most)
+        self._tell()
+        return shifts
+
+    def heard(self, shift: Shift, moved: Moved, now: float) -> None:
+        source = self.sources.get(shift.source)
+        target = shift.to.server_id
+        if moved.outcome in ("moved", "released"):
+            given = self._progress.given
+            given[shift.source] = given.get(shift.source, 0) + 1
+        self._release(shift, moved.user)
+        if moved.outcome == "moved":
+            self._strikes[target] = 0
+        elif moved.outcome == "returned":
+            self._strike(target, now)
+        if source is None:
+            return
+        if moved.outcome == "moved" and moved.phases:
+            source.window.moved(moved.phases)
+        elif moved.outcome == "returned":
+            source.window.returned()
+        if moved.outcome in ("returned", "later", "pinned"):
+            source.line.came_back(moved.user, now, moved.retry_ms)
+
+    def unsent(self, shift: Shift, user: str, now: float) -> None:
+        """They are where they were: asked again soon, if their server lives."""
+        self._release(shift, user)
+        if source := self.sources.get(shift.source):
+            source.line.came_back(user, now)
+
+    def _release(self, shift: Shift, user: str) -> None:
+        source = self.sources.get(shift.source)
+        if source is not None and user in source.under_way:
+            source.under_way.discard(user)
+            self._to[shift.to.server_id] -= 1
+
+    def canary_is_over(self) -> bool:
+        """Whoever of the canary could be moved has been tried."""
+        return all(
+            one.is_surveyed and not one.under_way and not one.line.wants(self._wanted)
+            for one in self.sources.values()
+        )
+
+    # -- inside
+
+    async def _look(self, source: Source, here: Standing, now: float) -> None:
+        if len(source.line) or now < source.look_at:
+            return
+        source.look_at = now + LOOK_S
+        try:
+            surveyed = await self._servers.survey(here, self._order.type)
+        except RoostError as error:
+            self.waits_for = error.message
+            return
+        bound = await self._bound(source.owner)
+        source.line.fill(surveyed, bound, now, force=self.force, without=source.under_way)
+        source.is_surveyed = True
+        if len(source.line):
+            source.look_at = now
+        elif not source.line.left:
+            source.look_at = now + SOON_S
+        self._count(source)
+        if not source.line.left and not source.under_way and (here.is_closed or not self._is_drain):
+            await self._empty(source, here)
+
+    async def _bound(self, owner: Owner) -> list[str]:
+        """Everybody whom the map gives to this life."""
+        bindings, found = self._view.bindings, list[str]()
+        for partition in range(len(bindings.partitions)):
+            page, cursor = [""], ""
+            while page:
+                page = await bindings.binders(
+                    self._order.type, owner, cursor, BINDERS_PAGE, partition=partition
+                )
+                cursor = page[-1] if page else ""
+                found += page
+        return found
+
+    async def _empty(self, source: Source, here: Standing) -> None:
+        if self._is_drain:
+            try:
+                await self._servers.retire(here, self._order.type, RETIRE_QUIET_MS)
+            except RoostError as error:
+                self.waits_for = error.message
+                return
+            self._progress.retired.append(source.owner.server_id)
+        self._end(source, EMPTY)
+
+    def _end(self, source: Source, how: str) -> None:
+        log.info("drain: a server's part is over", extra={"serverId": source.owner.server_id, "reason": how})
+        self._progress.over[source.owner.server_id] = how
+        del self.sources[source.owner.server_id]
+
+    def _quota_is_met(self, source: Source) -> bool:
+        return not self._is_drain and self._quota_left(source) <= 0
+
+    def _quota_left(self, source: Source) -> int:
+        server = source.owner.server_id
+        given = self._progress.given.get(server, 0)
+        return self._order.quota.get(server, 0) - given - len(source.under_way)
+
+    def _due(self, source: Source, here: Standing, now: float, most: int) -> list[Shift]:
+        room = min(most, AT_SOURCE - len(source.under_way))
+        if not self._is_drain:
+            room = min(room, self._quota_left(source))
+        if room <= 0 or not len(source.line):
+            return []
+        shifts: list[Shift] = []
+        targets = self._targets(here, now)
+        for group in source.line.take(source.bucket.take(source.pace.rate, now, room), self._wanted):
+            to = self._choose(targets, len(group))
+            if to is None:
+                self.waits_for = "no server has room for more users"
+                source.line.put_back(group)
+                break
+            source.under_way.update(group)
+            self._to[to.server_id] += len(group)
+            self._added[to.server_id] += len(group)
+            shifts.append(Shift(source.owner.server_id, group, source.owner, to.owner, self.force))
+        return shifts
+
+    def _targets(self, here: Standing, now: float) -> list[Standing]:
+        order, view = self._order, self._view
+        found = targets_for(order.to, order.version, order.sources, view.standings, view.busy)
+        return [
+            one
+            for one in found
+            if one.can_read(here.min_reader)
+            and self._left_out.get(one.server_id, 0.0) <= now
+            and (self._is_drain or one.version == here.version)
+        ]
+
+    def _choose(self, targets: list[Standing], users: int) -> Standing | None:
+        """The emptiest that has room, with those on their way counted."""
+        counted = [one._replace(users=one.users + self._added[one.server_id]) for one in targets]
+        fit = [
+            one
+            for one in counted
+            if (one.room is None or one.room >= users) and self._to[one.server_id] + users <= AT_TARGET
+        ]
+        return min(fit, key=lambda one: (one.crowding, one.server_id), default=None)
+
+    def _wanted(self, user: str) -> bool:
+        order = self._order
+        if not order.canary or self._progress.canary_done:
+            return True
+        return is_canary(user, order.id, order.canary)
+
+    def _strike(self, target: str, now: float) -> None:
+        self._strikes[target] += 1
+        if self._strikes[target] >= STRIKES:
+            self._strikes[target] = 0
+            self._left_out[target] = now + LEFT_OUT_S
+
+    def _tell(self) -> None:
+        """Into the progress: the rate, and who cannot move."""
+        progress, sources = self._progress, list(self.sources.values())
+        progress.rate_now = sum(one.pace.rate for one in sources)
+        slowed = [one.pace for one in sources if one.pace.rate < one.pace.cap]
+        progress.rate_why = self.waits_for or (slowed[0].why if slowed else "as asked for")
+        pinned = [one for source in sources for one in source.line.pinned.items()]
+        progress.pinned = dict(pinned[:MAX_PINNED])
+        counts = progress.counts
+        counts["pinned"], counts["later"] = len(pinned), sum(one.line.later for one in sources)
+
+    def _count(self, source: Source) -> None:
+        """How many there are to move, as known at a survey."""
+        progress, server = self._progress, source.owner.server_id
+        there = progress.given.get(server, 0) + len(source.under_way) + source.line.left
+        wanted = there if self._is_drain else self._order.quota[server]
+        progress.totals[server] = max(progress.totals.get(server, 0), wanted)
+        progress.counts["users"] = sum(progress.totals.values())

@@ -1,0 +1,47 @@
+#!lua
+-- An operator turns a job into another state. One that has ended and goes on (a rollback) takes its servers again.
+--
+-- KEYS @drain
+--   active busy job
+-- ARGV
+--   id          string  of the job
+--   to          string  the state to be
+--   why         string  for people
+--   servers     string  ids of its servers, with spaces between: taken if it had ended
+--   allowed...  string  states from which this may be
+-- REPLY
+--   TURNED                so it is, or was already
+--   NOT_SO state:string   it is in another state
+--   RUNNING id:string     it had ended, and another job has one of the servers by now
+--   UNKNOWN               there is no such job
+-- FLAGS idempotent
+
+local kept = redis.call('HMGET', keys.job .. args.id, 'state', 'type')
+local state, type = kept[1], kept[2]
+if not state then
+  return { 'UNKNOWN' }
+end
+if state == args.to then
+  return { 'TURNED' }
+end
+local may = false
+for _, allowed in ipairs(args.allowed) do
+  may = may or allowed == state
+end
+if not may then
+  return { 'NOT_SO', state }
+end
+local names = {}
+for server in string.gmatch(args.servers, '%S+') do
+  names[#names + 1] = type .. ':' .. server
+  local other = redis.call('HGET', keys.busy, names[#names])
+  if other and other ~= args.id then
+    return { 'RUNNING', other }
+  end
+end
+for _, name in ipairs(names) do
+  redis.call('HSET', keys.busy, name, args.id)
+end
+redis.call('SADD', keys.active, args.id)
+redis.call('HSET', keys.job .. args.id, 'state', args.to, 'why', args.why, 'ended', '0')
+return { 'TURNED' }

@@ -1,0 +1,88 @@
+"""A drain job, followed until it is over: drawn where there is a terminal, else a line for each change."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import typer
+from rich.live import Live
+
+from roost.api.drain import JobView
+from roost.cli.client import quoted
+from roost.cli.context import Context
+from roost.cli.draining import line, reasons, view_certificate, view_job
+from roost.cli.tables import console, draw, together
+from roost.core.errors import RoostError, StartFailed, StoreError, Unavailable
+
+REFRESH_S = 1.0
+INTERRUPTED = 130
+"""The exit code of who ended it with Ctrl-C, as shells have it."""
+
+
+def follow(cli: Context, job: JobView) -> None:
+    """Until it is over, or paused. The exit code is 0 if it is done and its certificate holds."""
+    try:
+        last = _show(cli, _looks(cli, job))
+    except KeyboardInterrupt:
+        print(
+            f"job {job.id} goes on without you: `roost drain status {job.id} --follow`,"
+            f" `roost drain cancel {job.id}`",
+            file=sys.stderr,
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if last.state == "paused":
+        print(f"`roost drain resume {last.id}` goes on", file=sys.stderr)
+    if not is_good(last):
+        raise typer.Exit(1)
+
+
+def is_good(job: JobView) -> bool:
+    return job.state == "done" and job.certificate is not None and job.certificate.holds
+
+
+def _show(cli: Context, looks: Iterator[JobView]) -> JobView:
+    if cli.json:
+        return _lines(cli, looks)
+    screen = console()
+    if not screen.is_terminal:
+        last = _lines(cli, looks)
+        for part in view_certificate(last.certificate) if last.certificate else ():
+            draw(part)
+        return last
+    with Live(console=screen, auto_refresh=False) as live:
+        for job in looks:
+            live.update(together(view_job(job)), refresh=True)
+    return job
+
+
+def _lines(cli: Context, looks: Iterator[JobView]) -> JobView:
+    said: set[str] = set()
+    for job in looks:
+        if cli.json:
+            cli.show_line(job)
+            continue
+        now = [line(job), *reasons(job)]
+        for text in now:
+            if text not in said:
+                print(text, flush=True)
+        said = set(now)
+    return job
+
+
+def _looks(cli: Context, job: JobView) -> Iterator[JobView]:
+    """A look each second, the last one when it is over. While nobody answers, stderr says why."""
+    while True:
+        yield job
+        if job.ended_at or job.state == "paused":
+            return
+        time.sleep(REFRESH_S)
+        try:
+            job = cli.ask("GET", f"/drain/v1/jobs/{quoted(job.id)}", JobView)
+        except (StartFailed, StoreError, Unavailable) as error:
+            _complain(error)
+
+
+def _complain(error: RoostError) -> None:
+    print(f"roost: {error.message}", file=sys.stderr)

@@ -1,0 +1,193 @@
+"""MOVE: users of this server go to another one, alone or as a party."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from roost.binding.move import Phase
+from roost.binding.party import orders
+from roost.binding.protocol import Terms, Willing
+from roost.binding.scripts import Released
+from roost.core.errors import RoostError
+from roost.core.histogram import Histogram
+from roost.core.owner import Owner
+from roost.servers.entity.departing import Departure, Report, willingness
+from roost.servers.entity.peering import BAD, MoveCall, encode, read_move, refuse_role
+from roost.servers.entity.session import Session
+from roost.servers.entity.tenancy import moved
+from roost.servers.entity.visits import HostTurn
+from roost.wire.client import Peer
+from roost.wire.codes import Code
+from roost.wire.pool import Pool
+from roost.wire.server import Answer, Call, refusal
+
+if TYPE_CHECKING:
+    from roost.servers.entity.host import Host
+
+log = logging.getLogger("roost.entity")
+
+MOST_IN_PARTY = 64
+LOOK_S = 0.02
+"""How often a party is looked at when none of it has made a step: time goes on too."""
+
+
+class Mover:
+    """Method 4 of the wire. `peers`: how other entity servers are reached."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.peers: Pool | None = None
+        self._going: set[asyncio.Task[list[Report]]] = set()
+        self.counts: Counter[str] = Counter()
+        self.phases: dict[str, Histogram] = {}
+
+    @property
+    def under_way(self) -> int:
+        return len(self._going)
+
+    async def move(self, call: Call) -> Answer:
+        """Method 4: a `MoveCall` → `[[user, outcome, why, {phase: ms}, epoch], …]`."""
+        if (refused := refuse_role(call, "manager")) is not None:
+            return refused
+        try:
+            asked = read_move(call.payload)
+            reports = await self.move_users(asked)
+        except (*BAD, RoostError) as error:
+            return refusal(Code.BAD_REQUEST, f"this is no MOVE: {error}")
+        return Answer(encode(reports))
+
+    async def move_users(self, asked: MoveCall) -> list[Report]:
+        """Everybody at once: they do not wait for each other, but for their parties."""
+        host = self._host
+        if asked.type != host.type or self.peers is None:
+            return [
+                Report(user, "gone", f"this server holds users of {host.type}", {}, 0) for user in asked.users
+            ]
+        if Owner(*asked.target[:2]) == host.me():
+            return [Report(user, "later", "they are here already", {}, 0) for user in asked.users]
+        peer = self.peers.at(*asked.target[2:])
+        groups = self._groups(list(dict.fromkeys(asked.users)))
+        # a MOVE whose caller has gone goes on: nothing is broken off in the middle
+        tasks = [asyncio.create_task(self._together(asked, party, group, peer)) for party, group in groups]
+        self._going.update(tasks)
+        for task in tasks:
+            task.add_done_callback(self._going.discard)
+        found = await asyncio.shield(asyncio.gather(*tasks))
+        return [report for group in found for report in group]
+
+    def _groups(self, users: list[str]) -> list[tuple[str, list[str]]]:
+        """Each user alone, or with all who name the same party."""
+        sessions, parties = self._host.sessions, dict[str, list[str]]()
+        alone: list[tuple[str, list[str]]] = []
+        for user in users:
+            party = _party_of(sessions.get(user))
+            if not party:
+                alone.append(("", [user]))
+            elif party not in parties:
+                parties[party] = sorted(one.user for one in sessions.values() if _party_of(one) == party)
+        return alone + list(parties.items())
+
+    async def _together(self, asked: MoveCall, party: str, users: list[str], peer: Peer) -> list[Report]:
+        if len(users) > MOST_IN_PARTY:
+            why = f"a party of {len(users)} is too large to move, at most {MOST_IN_PARTY}"
+            return [Report(user, "pinned", why, {}, 0) for user in users]
+        sessions = [session for user in users if (session := self._host.sessions.get(user)) is not None]
+        terms = self._terms(asked, party, len(sessions) > 1)
+        going = [Departure(self._host, session, terms, peer) for session in sessions]
+        if not going:
+            reports = [await self._release(user) for user in users]
+        elif len(going) == 1:
+            reports = [await going[0].go()]
+        else:
+            reports = await _as_party(going)
+        for report in reports:
+            self._count(report)
+        return reports
+
+    def _terms(self, asked: MoveCall, party: str, hold: bool) -> Terms:
+        given, known = asked.terms, self._host.bindings.settings
+        return Terms(
+            self._host.me(),
+            Owner(*asked.target[:2]),
+            asked.move_id,
+            max_block_s=(given.max_block_ms or known.move_block_ms) / 1000,
+            quiesce_s=(given.quiesce_ms or known.move_quiesce_ms) / 1000,
+            mark_s=(given.mark_ms or known.move_mark_ms) / 1000,
+            force=given.force,
+            party=party,
+            hold=hold,
+        )
+
+    async def _release(self, user: str) -> Report:
+        """Somebody who is bound here and not in memory is placed anew at the next request."""
+        turn = ReleaseUnloaded(self._host, self._host.make_session(user))
+        turn.session.line.add(turn)
+        return await asyncio.shield(turn.over)
+
+    def _count(self, report: Report) -> None:
+        self.counts[report.outcome] += 1
+        for phase, ms in report.phases.items():
+            if phase != "retryMs":
+                self.phases.setdefault(phase, Histogram()).observe(ms / 1000)
+
+
+class ReleaseUnloaded(HostTurn):
+    """In a line of its own, so that whoever comes for the user meanwhile waits, and is sent on."""
+
+    def __init__(self, host: Host, session: Session) -> None:
+        super().__init__(host, session)
+        self.over: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        user, host, me = self.session.user, self.host, self.host.me()
+        report = Report(user, "gone", "not bound to this server", {}, 0)
+        try:
+            record = await host.bindings.read(host.type, user)
+            if record is not None and record.owner == me:
+                answer = await host.bindings.release(host.type, user, me, record.epoch)
+                why = "not in memory" if isinstance(answer, Released) else "the map changes"
+                outcome = "released" if isinstance(answer, Released) else "later"
+                report = Report(user, outcome, why, {}, record.epoch)
+        except RoostError as error:
+            report = Report(user, "later", error.message, {}, 0)
+        finally:
+            host.residence.end(self.session, moved(None))
+            if not self.over.done():
+                self.over.set_result(report)
+
+
+async def _as_party(going: Sequence[Departure]) -> list[Report]:
+    """All of them, told to go on or to come back as `party.orders` decides."""
+    stepped = asyncio.Event()
+    for one in going:
+        one.stepped = stepped.set
+    told: dict[int, Phase] = {}
+
+    async def lead() -> None:
+        while any(one.move.phase is not Phase.ENDED for one in going):
+            stepped.clear()
+            for at, order in orders([one.move for one in going], time.monotonic()):
+                if told.get(at) is not going[at].move.phase:  # once in each phase
+                    told[at] = going[at].move.phase
+                    going[at].order(order)
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await stepped.wait()
+            except TimeoutError:
+                pass
+
+    leading = asyncio.create_task(lead())
+    try:
+        return list(await asyncio.gather(*(one.go() for one in going)))
+    finally:
+        leading.cancel()
+
+
+def _party_of(session: Session | None) -> str:
+    said = willingness(session) if session is not None and session.is_open else None
+    return said.party if isinstance(said, Willing) else ""

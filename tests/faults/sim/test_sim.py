@@ -1,0 +1,83 @@
+"""Thousands of drains in virtual time, each with its faults; a seed that fails does so again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from roost.testing import RunningServer
+from tests.faults.sim.storage import Valkey
+from tests.faults.sim.town import Outcome, Plan, play
+
+FEW = 60
+MANY = 1000
+BATCH = 100
+VICTIMS = ("source", "target", "controller", "gate")
+STEPS = {"source": 120, "target": 120, "controller": 15, "gate": 120}
+"""As many as the first moves take, and more: the crash of a later step comes after them."""
+
+
+@pytest.fixture(scope="module")
+def valkey(shared_server: RunningServer) -> Iterator[Valkey]:
+    valkey = Valkey(shared_server.port)
+    yield valkey
+    valkey.close()
+
+
+def story(outcome: Outcome) -> str:
+    shown = "\n".join(outcome.trace[-60:])
+    return f"{outcome.plan}\n{shown}\n{'; '.join(outcome.faults)}"
+
+
+def held(plans: Iterator[Plan], valkey: Valkey) -> list[Outcome]:
+    outcomes = []
+    for plan in plans:
+        outcome = play(plan, valkey)
+        assert not outcome.faults, story(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def test_a_drain_without_faults_moves_everybody(valkey: Valkey) -> None:
+    outcomes = held((Plan(seed) for seed in range(4)), valkey)
+    assert all(set(outcome.moves) == {"moved"} for outcome in outcomes)
+
+
+def test_the_same_seed_does_the_same(valkey: Valkey) -> None:
+    plan = Plan(11, failover=True, database=0.2, store=0.1, cuts=2, doubles=0.5)
+    first, again = play(plan, valkey), play(plan, valkey)
+    assert first.trace == again.trace
+    assert first.steps == again.steps
+
+
+def test_every_invariant_holds_under_drawn_faults(valkey: Valkey) -> None:
+    outcomes = held(map(Plan.drawn, range(FEW)), valkey)
+    moves = sum(outcome.moves.get("moved", 0) for outcome in outcomes)
+    assert moves > FEW
+    print(f"{FEW} seeds, {sum(one.steps for one in outcomes)} steps, {moves} moves")
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_crash_at_some_steps_of_the_first_move(victim: str, valkey: Valkey) -> None:
+    steps = range(1, STEPS[victim], 13)
+    held((Plan(step, crash=victim, at_step=step) for step in steps), valkey)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("durability", [0, 2, 3], ids=["write-back", "write-through", "journal"])
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_crash_at_every_step_of_the_first_move(victim: str, durability: int, valkey: Valkey) -> None:
+    plans = (
+        Plan(step, crash=victim, at_step=step, durability=durability) for step in range(1, STEPS[victim] + 1)
+    )
+    outcomes = held(plans, valkey)
+    assert sum(one.reached for one in outcomes) > len(outcomes) / 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("start", range(FEW, FEW + MANY, BATCH))
+def test_every_invariant_holds_under_many_drawn_faults(start: int, valkey: Valkey) -> None:
+    held(map(Plan.drawn, range(start, start + BATCH)), valkey)
