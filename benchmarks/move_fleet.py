@@ -22,6 +22,7 @@ from roost.binding.scripts import Bound, Placed
 from roost.core.owner import Owner
 from roost.settings import Loaded
 from roost.testing import eventually, free_port
+from roost.web.ops import OPS_PORT_ABOVE
 from roost.wire.client import Peer
 from roost.wire.codes import Code
 from roost.wire.trust import wire_secret
@@ -178,6 +179,16 @@ class Client:
         assert (record.state, record.owner) == ("A", self._fleet.lives[at]), record
 
 
+def _ports(count: int) -> list[int]:
+    """Free ones; what listens on one also takes the port `OPS_PORT_ABOVE` it."""
+    found: list[int] = []
+    while len(found) < count:
+        port = free_port()
+        if not {port, port - OPS_PORT_ABOVE, port + OPS_PORT_ABOVE} & set(found):
+            found.append(port)
+    return found
+
+
 @asynccontextmanager
 async def fleet_on(database: str, folder: Path) -> AsyncIterator[Fleet]:
     """`database` empty: SQLite in the data folder, as it is without a word about it."""
@@ -187,9 +198,10 @@ async def fleet_on(database: str, folder: Path) -> AsyncIterator[Fleet]:
         own = {"ROOST_DATA": str(folder), "ROOST_LOG_LEVEL": "warning"}
         if database:
             own["ROOST_DATABASE"] = database
-        ports = {name: free_port() for name in SERVERS}
+        gateway, *others = _ports(1 + len(SERVERS))
+        ports = dict(zip(SERVERS, others, strict=True))
         roost = [sys.executable, "-m", "roost"]
-        _started(processes, [*roost, "up", "--port", str(free_port())], "is up", kept | own)
+        _started(processes, [*roost, "up", "--port", str(gateway)], "is up", kept | own)
         for name in SERVERS:
             command = ["entity", "--id", name, "--port", str(ports[name]), "--class", "move_player:Player"]
             _started(processes, [*roost, *command], "is up", kept | own)

@@ -84,6 +84,32 @@ async def test_a_state_is_written_within_its_window_and_only_if_it_changed(town:
     assert len(weak.flushes) == written
 
 
+class Stuck(Weak):
+    """The write that holds `ann`'s state does not end before the test says so."""
+
+    async def flush_many(self, flushes: list[Flush]) -> Any:
+        if any(flush.user == "ann" for flush in flushes):
+            return await super().flush_many(flushes)
+        return await self._database.flush_many(flushes)
+
+
+async def test_a_write_does_not_wait_for_one_of_others_that_is_under_way(town: Town) -> None:
+    stuck = Stuck(town.database)
+    stuck.go.clear()
+    house = await town.open(database=stuck, entity=Written)
+    for user in ("ann", "bob"):
+        await town.bind(user, house)
+    waits = house.put("ann", "up", 1)
+    await eventually(lambda: bool(stuck.flushes), "the write of ann is under way")
+
+    assert await house.result("bob") == 1
+
+    assert not waits.done()
+    stuck.go.set()
+    assert (await waits).code is Code.OK
+    assert (await town.state("ann"), await town.state("bob")) == (b"1", b"1")
+
+
 async def test_many_users_are_written_together(town: Town) -> None:
     weak = Weak(town.database)
     house = await town.open(database=weak)

@@ -26,9 +26,6 @@ from roost.db.verbs import Result, Steps
 
 LEAST_SQLITE = (3, 35, 0)
 RETRY_PAUSE_S = 0.01
-LOCK_PAUSE_S = 0.0005
-"""Between two looks whether another process still writes. SQLite itself waits in steps of up to 100 ms, while
-the group of another process takes a few."""
 
 
 class Job(NamedTuple):
@@ -110,7 +107,7 @@ class Writer:
 
     def _written(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> list[Outcome]:
         try:
-            self._begin(connection)
+            connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             return [(job, None, translated(error, self._url)) for job in jobs]
         outcomes = [self._outcome(connection, job) for job in jobs]
@@ -123,22 +120,6 @@ class Writer:
                 return [(jobs[0], None, outcomes[0][2] or translated(error, self._url))]
             return [outcome for job in jobs for outcome in self._written(connection, [job])]
         return outcomes
-
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Take the lock of the file as soon as another process gives it up."""
-        deadline = time.monotonic() + self._options.timeout_s
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    connection.execute("BEGIN IMMEDIATE")
-                    return
-                except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > deadline:
-                        raise
-                time.sleep(LOCK_PAUSE_S)
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(self._options.timeout_s * 1000)}")
 
     def _outcome(self, connection: sqlite3.Connection, job: Job) -> Outcome:
         try:

@@ -17,7 +17,17 @@ from tests.faults.exhaustive import store
 from tests.faults.exhaustive.gate import Step
 from tests.faults.exhaustive.rules import Rules
 from tests.faults.exhaustive.serving import Renewal, end, leave, opened, unanswered_flush
-from tests.faults.exhaustive.state import Accept, LateClaim, LateFreeze, Ops, Row, Server, World, Write
+from tests.faults.exhaustive.state import (
+    Accept,
+    LateClaim,
+    LateCommit,
+    LateFreeze,
+    Ops,
+    Row,
+    Server,
+    World,
+    Write,
+)
 
 NO = "no"
 SILENCE = protocol.NoAnswer(NO)
@@ -342,6 +352,10 @@ def _commit(world: World, name: str, turn: Arriving, epoch: int, rules: Rules) -
     if record is None:
         yield f"{name}'s commit finds no such move", _hears(after, name, turn, target.Gone(), turn.row), ""
         return
+    if world.may("store"):
+        late = world.copy()
+        late.late = (*late.late, LateCommit(name, epoch, turn.offer.move))
+        yield f"{name}'s commit is on its way for long", _hears(late, name, turn, SILENCE, turn.row), "store"
     store.keep(after, record)
     if world.may("store"):
         lost = _hears(after.copy(), name, turn, SILENCE, turn.row)

@@ -58,6 +58,14 @@ class LateFreeze(NamedTuple):
     target: str
 
 
+class LateCommit(NamedTuple):
+    server: str
+    epoch: int
+    move: int
+
+
+Late = Write | LateClaim | LateFreeze | LateCommit
+
 NOW, BEFORE, LOST = 2, 1, 0
 """A message was sent in the present turn of the lane; in an earlier one; over a connection that is gone."""
 
@@ -140,7 +148,7 @@ class World:
         self.live = "".join(server.name for server in servers)
         """Whose lease holds in the store."""
         self.row = row
-        self.late: tuple[Write | LateClaim | LateFreeze, ...] = ()
+        self.late: tuple[Late, ...] = ()
         self.gate = gate
         self.clock = record.e
         """The store's clock: the highest epoch that it ever granted. A failover does not set it back."""

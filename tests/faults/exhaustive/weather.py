@@ -8,7 +8,17 @@ from tests.faults.exhaustive import gate, moving, serving, store
 from tests.faults.exhaustive.gate import Step
 from tests.faults.exhaustive.rules import Rules
 from tests.faults.exhaustive.serving import Handled, Login, Releasing, Renewal
-from tests.faults.exhaustive.state import Accept, LateClaim, LateFreeze, Op, Server, World, Write
+from tests.faults.exhaustive.state import (
+    Accept,
+    Late,
+    LateClaim,
+    LateCommit,
+    LateFreeze,
+    Op,
+    Server,
+    World,
+    Write,
+)
 
 
 def steps(world: World, rules: Rules) -> Iterator[Step]:
@@ -122,7 +132,7 @@ def _time(world: World, rules: Rules) -> Iterator[Step]:
         yield _lands(after, late, rules), after, ""
 
 
-def _lands(world: World, late: Write | LateClaim | LateFreeze, rules: Rules) -> str:
+def _lands(world: World, late: Late, rules: Rules) -> str:
     match late:
         case Write(epoch, _, ops):
             row = store.flush(world.row, late, rules)
@@ -136,6 +146,10 @@ def _lands(world: World, late: Write | LateClaim | LateFreeze, rules: Rules) -> 
             record = store.freeze(world, name, epoch, move, target)
             store.keep(world, record or world.record)
             return f"a late freeze of {name} {'lands' if record else 'is refused'}"
+        case LateCommit(name, epoch, move):
+            record = store.commit(world, name, epoch, move, rules)
+            store.keep(world, record or world.record)
+            return f"a late commit of {name} {'lands' if record else 'is refused'}"
 
 
 def _failover(world: World) -> Iterator[Step]:

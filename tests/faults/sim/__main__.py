@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 
 from roost.testing import run_valkey
 from tests.faults.sim.storage import Valkey
 from tests.faults.sim.town import Outcome, Plan, play
+from tests.faults.sim.without import SAFETIES, without
 
 
 def _shown(outcome: Outcome, with_trace: bool) -> None:
@@ -27,6 +29,7 @@ def main() -> int:
     asked.add_argument("--crash", default="", help="source, target, controller or gate, beside what is drawn")
     asked.add_argument("--at-step", type=int, default=0)
     asked.add_argument("--durability", type=int, default=-1)
+    asked.add_argument("--without", choices=SAFETIES, help="a safety that is taken away")
     asked.add_argument("--trace", action="store_true", help="print what happened")
     given = asked.parse_args()
     seeds = range(given.seed, given.seed + 1) if given.seed is not None else range(*given.seeds)
@@ -37,7 +40,8 @@ def main() -> int:
             plan = Plan.drawn(seed)
             if given.crash:
                 plan = Plan(seed, crash=given.crash, at_step=given.at_step, durability=given.durability)
-            outcome = play(plan, valkey)
+            with without(given.without) if given.without else contextlib.nullcontext():
+                outcome = play(plan, valkey)
             failed += bool(outcome.faults)
             if outcome.faults or given.trace or len(seeds) == 1:
                 _shown(outcome, given.trace)

@@ -38,6 +38,8 @@ class Checks:
     def executes(self, user: str, node: Node | None, *, replayed: bool) -> Iterator[None]:
         """I1: nobody else does so meanwhile, unless they are dead, or their lease is over."""
         assert node is not None
+        self._judge_epoch(user, node)
+        self._judge_others(user, node)
         other = self._at_work.get(user)
         if other is not None and other is not node and other.alive and not self._town.has_lapsed(other):
             self.fault(f"I1: {other} and {node} execute for {user} at once")
@@ -47,6 +49,22 @@ class Checks:
         finally:
             if self._at_work.get(user) is node:
                 del self._at_work[user]
+
+    def _judge_epoch(self, user: str, node: Node) -> None:
+        """I1, the other way round: whom the row has given to another, under a later epoch, nobody serves."""
+        row, session = self._town.database.rows.get(user), self._town.session(user, node)
+        if row is None or session is None or row.owner in (None, session.owner):
+            return
+        if row.epoch > session.epoch and self._town.is_up(row.owner):
+            self.fault(
+                f"I1: {node} executes for {user} under {session.epoch}, the row is {row.owner}@{row.epoch}"
+            )
+
+    def _judge_others(self, user: str, node: Node) -> None:
+        """I1: nobody else would execute a message now without asking anybody."""
+        for other in self._town.entities.values():
+            if other is not node and other.alive and other.would_serve(user):
+                self.fault(f"I1: {node} executes for {user}, and {other} would")
 
     def spare(self, node: EntityNode) -> None:
         """It dies, or lapses: what it has not written may be lost, as the class says."""

@@ -47,11 +47,11 @@ class SimConnection:
         self.is_open = True
         self._peer = peer
         self._server = server
-        self._waiting: dict[int, None] = {}
+        self._waiting: dict[int, tuple[int, int]] = {}
 
     def arrived(self, call: Call) -> None:
         """At the server."""
-        self._waiting[call.request] = None
+        self._waiting[call.request] = call.service, call.method
         self._server.in_flight += 1
         handler = self._server.handlers[call.service, call.method]
         answer = handler(call)
@@ -68,9 +68,14 @@ class SimConnection:
 
     def reply_later(self, request: int, answer: Answer) -> None:
         if request in self._waiting and self._server.node.alive:
-            del self._waiting[request]
+            network, peer = self._peer.network, self._peer
+            late_s = network.held_up(*self._waiting.pop(request))
             self._server.in_flight -= 1
-            self._peer.network.carry(self, self._peer.node, self._peer.answered, self, request, answer)
+            if late_s:
+                later = asyncio.get_running_loop().call_later
+                later(late_s, peer.answered, self, request, answer, context=peer.node.context)
+            else:
+                network.carry(self, peer.node, peer.answered, self, request, answer)
 
     def push(self, service: int, method: int, payload: bytes, *, epoch: int = 0) -> bool:
         if not self.is_open:
@@ -127,7 +132,11 @@ class SimPeer:
         self._pending[request] = done
         loop.call_later(budget_ms / 1000, self._late, request)
         call = Call(service, method, epoch, sequence, oldest, budget_ms, payload, self.link, request)  # type: ignore[arg-type]
-        self.network.carry(self, server.node, self.link.arrived, call)
+        late_s = self.network.held_up(service, method)
+        if late_s:
+            loop.call_later(late_s, self.link.arrived, call, context=server.node.context)
+        else:
+            self.network.carry(self, server.node, self.link.arrived, call)
         if self.network.is_doubled(service, method):
             self._requests += 1
             self.network.carry(self, server.node, self.link.arrived, replace(call, request=self._requests))
@@ -179,11 +188,18 @@ class SimPeer:
 
 
 class Network:
-    def __init__(self, latency: Callable[[], float], is_doubled: Callable[[int, int], bool]) -> None:
+    def __init__(
+        self,
+        latency: Callable[[], float],
+        is_doubled: Callable[[int, int], bool],
+        held_up: Callable[[int, int], float],
+    ) -> None:
         self.servers: dict[tuple[str, int], SimServer] = {}
         self.peers: list[SimPeer] = []
         self.latency = latency
         self.is_doubled = is_doubled
+        self.held_up = held_up
+        """For how long a call is on its way besides."""
         self._last: dict[tuple[object, Node], float] = {}
 
     def carry(self, sender: object, to: Node, what: Callable[..., None], *args: Any) -> None:

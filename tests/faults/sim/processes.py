@@ -125,6 +125,12 @@ class EntityNode(Node):
             else:
                 await asyncio.sleep(bindings.settings.beat_ms / 1000)
 
+    def would_serve(self, user: str) -> bool:
+        session, residence = self.host.sessions.get(user), self.host.residence
+        if session is None or not session.is_open:
+            return False
+        return residence.is_held(session.partition) and residence.is_current(session)
+
     def unwritten(self) -> dict[str, set[int]]:
         """What would be lost if it died now."""
         rows, lost = self.town.database.rows, dict[str, set[int]]()

@@ -19,8 +19,12 @@ T = TypeVar("T")
 
 class SimDatabase:
     healthy = True
+    is_fenced = True
+    """A flush needs the row's epoch."""
+    judges = True
+    """A claim needs the epoch that it judged (R5)."""
 
-    def __init__(self, fault: Callable[[Node | None, str], str], latency: Callable[[], float]) -> None:
+    def __init__(self, fault: Callable[[Node | None, str, str], str], latency: Callable[[], float]) -> None:
         self.rows: dict[str, Row] = {}
         self.epochs: dict[tuple[str, int], Owner] = {}
         """Who ever claimed a user under an epoch."""
@@ -29,21 +33,21 @@ class SimDatabase:
         self._latency = latency
 
     async def read(self, type_: str, user: str) -> Row | None:
-        return await self._do(lambda: self.rows.get(user))
+        return await self._do("read", lambda: self.rows.get(user))
 
     async def claim(
         self, type_: str, user: str, owner: Owner, epoch: int, *, judged: int, **_: Any
     ) -> Claimed | Refused:
-        return await self._do(lambda: self._claim(type_, user, owner, epoch, judged))
+        return await self._do("claim", lambda: self._claim(type_, user, owner, epoch, judged))
 
     async def flush_many(self, flushes: Sequence[Flush]) -> list[FlushResult | Exception]:
-        return await self._do(lambda: [self._flush(one) for one in flushes])
+        return await self._do("flush", lambda: [self._flush(one) for one in flushes])
 
     async def release(self, type_: str, user: str, owner: Owner, epoch: int) -> bool:
-        return await self._do(lambda: self._release(user, owner, epoch))
+        return await self._do("release", lambda: self._release(user, owner, epoch))
 
-    async def _do(self, verb: Callable[[], T]) -> T:
-        verdict = self._fault(NODE.get(), "database")
+    async def _do(self, name: str, verb: Callable[[], T]) -> T:
+        verdict = self._fault(NODE.get(), "database", name)
         if verdict == "unsent":
             await asyncio.sleep(0.1)
             raise DatabaseUnavailable("the database is away")
@@ -63,7 +67,7 @@ class SimDatabase:
 
     def _claim(self, type_: str, user: str, owner: Owner, epoch: int, judged: int) -> Claimed | Refused:
         row = self.rows.get(user) or Row.absent(type_, user)
-        if row.epoch != judged or epoch <= row.epoch:
+        if (row.epoch != judged and self.judges) or epoch <= row.epoch:
             return Refused(row)
         if self.epochs.setdefault((user, epoch), owner) != owner:
             self.faults.append(f"I2: {user} was claimed under {epoch} by two servers")
@@ -74,8 +78,10 @@ class SimDatabase:
         row = self.rows.get(flush.user)
         if row is not None and is_in(flush, row):
             return Flushed()
-        if row is None or row.epoch != flush.epoch or row.revision >= flush.revision:
+        if row is None or (row.epoch != flush.epoch and self.is_fenced) or row.revision >= flush.revision:
             return Fenced(row)
+        if row.epoch != flush.epoch:
+            self.faults.append(f"I3: {flush.user} was written under {flush.epoch} in a row at {row.epoch}")
         self.rows[flush.user] = replace(
             row,
             revision=flush.revision,

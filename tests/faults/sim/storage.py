@@ -15,8 +15,9 @@ from roost.store.link import LinkOptions
 from roost.store.scripts import Library
 from tests.faults.sim.loop import NODE, Node
 
-Fault = Callable[[Node | None, str], str]
-"""What becomes of a call: "" (answered), unsent, lost (done, no answer), late (done after that)."""
+Fault = Callable[[Node | None, str, str], str]
+"""What becomes of a call, by who asks, whom and for what: "" (answered), unsent, lost (done, no answer), late
+(done after that)."""
 
 
 class Valkey:
@@ -61,20 +62,29 @@ class SimTopology:
         self._fault: Fault
         self._latency: Callable[[], float]
         self._now_us: Callable[[], int]
+        self._asked: Callable[[str], None]
+        self._verbs: dict[bytes, str] = {}
         self._times: dict[bytes, int] = {}
         """By script, where among its parameters the time is; 0: it asks for none."""
 
     def begin(
-        self, valkey: Valkey, fault: Fault, latency: Callable[[], float], now_us: Callable[[], int]
+        self,
+        valkey: Valkey,
+        fault: Fault,
+        latency: Callable[[], float],
+        now_us: Callable[[], int],
+        asked: Callable[[str], None],
     ) -> None:
+        """`asked` is told of each verb before it is done."""
         self._valkey, self._fault, self._latency, self._now_us = valkey, fault, latency, now_us
+        self._asked = asked
 
     def end(self) -> None:
-        del self._fault, self._latency, self._now_us
+        del self._fault, self._latency, self._now_us, self._asked
 
     def submit(self, call: Call) -> None:
         loop, node = asyncio.get_running_loop(), NODE.get()
-        verdict = self._fault(node, "store")
+        verdict = self._fault(node, "store", self._verb(call))
         answer_s = self._latency()
         if verdict == "unsent":
             loop.call_later(answer_s, call.fail, _away())
@@ -89,7 +99,16 @@ class SimTopology:
         else:
             loop.call_later(answer_s, _answer, call, reply)
 
+    def _verb(self, call: Call) -> str:
+        if call.script is None:
+            return ""
+        source = call.script[0]
+        if source not in self._verbs:
+            self._verbs[source] = _name_of(source)
+        return self._verbs[source]
+
     def _ask(self, call: Call) -> Any:
+        self._asked(self._verb(call))
         if call.script is not None:
             self._tell_time(call, *call.script)
         reply = self._valkey.ask(call.packed)
@@ -106,6 +125,10 @@ class SimTopology:
             parameters = (*parameters[:at], self._now_us(), *parameters[at + 1 :])
             call.script = (source, parameters)
             call.packed = pack(("EVALSHA", sha1(source).hexdigest(), *parameters))
+
+
+def _name_of(source: bytes) -> str:
+    return next(name for (_, name), one in LIBRARY.scripts.items() if one.contract.source.encode() == source)
 
 
 def _place_of_time(source: bytes) -> int:

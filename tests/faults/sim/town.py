@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
 from roost.core.backoff import Backoff
+from roost.core.owner import Owner
+from roost.servers.entity.session import Session
 from roost.store.keys import Keys
 from tests.faults.sim.checks import Checks
 from tests.faults.sim.loop import NODE, Node, SimLoop
@@ -55,6 +57,12 @@ class Plan(NamedTuple):
     store: float = 0.0
     cuts: int = 0
     doubles: float = 0.0
+    aim: str = ""
+    """A verb of store or database whose answers are often lost or late."""
+    loses: str = ""
+    """A script that a failover loses."""
+    holds_up: float = 0.0
+    """Share of offers, and of answers to them, that come after the source has gone back."""
     durability: int = -1
     """Which of `DURABILITIES`; -1: drawn."""
 
@@ -62,7 +70,7 @@ class Plan(NamedTuple):
     def drawn(cls, seed: int) -> Plan:
         """A mixture, by the seed."""
         rng = random.Random(seed * 7919 + 1)
-        kind = rng.randrange(8)
+        kind = rng.randrange(14)
         who = rng.choice(["source", "target", "controller", "gate"])
         return cls(
             seed,
@@ -74,6 +82,9 @@ class Plan(NamedTuple):
             store=rng.choice([0.0, 0.0, 0.05]),
             cuts=rng.choice([0, 0, 1, 3]),
             doubles=rng.choice([0.0, 0.3]),
+            aim=rng.choice(["freeze", "claim", "commit", "renew"]) if kind in (8, 9, 10) else "",
+            loses=rng.choice(["freeze", "commit", "commit", "renew"]) if kind in (10, 11, 12) else "",
+            holds_up=rng.choice([0.3, 0.6]) if kind in (9, 11, 12, 13) else 0.0,
         )
 
 
@@ -98,7 +109,7 @@ class Town:
         self.checks = Checks(self)
         self.store = SimStore(Keys())
         self.database = SimDatabase(self.fault, self.latency)
-        self.network = Network(self.latency, self._is_doubled)
+        self.network = Network(self.latency, self._is_doubled, self._held_up)
         pick = plan.durability if plan.durability >= 0 else self.random.randrange(len(DURABILITIES))
         self.entity = entity_class(DURABILITIES[pick])
         AppendList.town = self
@@ -108,7 +119,7 @@ class Town:
         self.players: list[Player] = []
         self.controllers: list[Controller] = []
         self.failovers = 0
-        self.failovers_planned = plan.failover
+        self.failovers_planned = plan.failover or bool(plan.loses)
         self.was_paused = bool(plan.pause)
         self.moves = 0
         self.is_rough = False
@@ -116,6 +127,7 @@ class Town:
         self.is_busy = True
         """Players wait for answers."""
         self.reached = False
+        self._lost = 0
         self._lives = 0
         self._news = 0
         self._bindings = self._made_bindings()
@@ -138,16 +150,53 @@ class Town:
         drawn = self.random.random()
         return 0.0002 + 0.001 * drawn if drawn < 0.9 else 0.02 * drawn
 
-    def fault(self, node: Node | None, what: str) -> str:
+    def fault(self, node: Node | None, what: str, verb: str) -> str:
         rate = self.plan.database if what == "database" else self.plan.store
+        if verb and verb == self.plan.aim and isinstance(node, EntityNode) and self.moves:
+            rate = max(rate, 0.4)
         if not self.is_rough or node in (None, self.loop.world) or not rate or self.random.random() >= rate:
             return ""
         verdict = self.random.choice(["unsent", "lost", "late"])
-        self.tell(f"a call of {node} to the {what} is {verdict}")
+        self.tell(f"a call of {node} to the {what} ({verb}) is {verdict}")
         return verdict
 
     def _is_doubled(self, service: int, method: int) -> bool:
         return (service, method) == ACCEPT and self.random.random() < self.plan.doubles
+
+    def _held_up(self, service: int, method: int) -> float:
+        if (service, method) != ACCEPT or not self.is_rough or self.random.random() >= self.plan.holds_up:
+            return 0.0
+        self.tell("an offer, or the answer to one, is held up")
+        return 0.2 + self.draw(1.2)
+
+    def asked(self, verb: str) -> None:
+        """Before it is done: a failover soon after may lose it."""
+        if (
+            verb != self.plan.loses
+            or not verb
+            or not self.is_rough
+            or self._lost >= 3
+            or self.random.random() < 0.4
+        ):
+            return
+        self._lost += 1
+        self.tell(f"what is asked from now on ({verb}) does not reach the replica")
+        kept, world = self.valkey.snapshot(), self.loop.world.context
+        self.loop.call_later(
+            self.draw(self.random.choice([0.003, 0.03, 0.3])), self._failed_over, kept, context=world
+        )
+
+    def _failed_over(self, kept: dict[bytes, tuple[bytes, int]]) -> None:
+        self.valkey.restore(kept)
+        self.failovers += 1
+        self.tell("the store fails over and loses its last writes")
+
+    def session(self, user: str, node: Node) -> Session | None:
+        return node.host.sessions.get(user) if isinstance(node, EntityNode) else None
+
+    def is_up(self, owner: Owner) -> bool:
+        node = self.entities.get(owner.server_id)
+        return node is not None and node.alive and node.owner == owner
 
     def has_lapsed(self, node: Node) -> bool:
         return isinstance(node, EntityNode) and not node.host.residence.is_held(0)
@@ -298,7 +347,14 @@ class Town:
         node = self.source if self.plan.pause == "source" else self.targets[0]
         self.tell(f"{node} is paused for longer than its lease")
         self.checks.spare(node)
-        node.paused_until = self.loop.now + LEASE_S + self.draw(3.0)
+        node.paused_until = self.loop.now + LEASE_S + self.draw(self.random.choice([0.5, 3.0]))
+        self.loop.call_later(self.draw(LEASE_S), self._notice, node, context=self.loop.world.context)
+
+    def _notice(self, node: Node) -> None:
+        """Those who are connected with a server that hangs give the connection up."""
+        for peer in self.network.peers:
+            if peer.node.alive and peer.goes_to(node):
+                self.loop.call_soon(peer.cut, "it hangs", context=peer.node.context)
 
     async def _fails_over(self) -> None:
         """A replica that is behind becomes the primary."""
@@ -306,9 +362,7 @@ class Town:
             await asyncio.sleep(self.draw(0.6))
             kept = self.valkey.snapshot()
             await asyncio.sleep(self.draw(0.15))
-            self.valkey.restore(kept)
-            self.failovers += 1
-            self.tell("the store fails over and loses its last writes")
+            self._failed_over(kept)
 
     async def _cuts(self) -> None:
         await asyncio.sleep(self.draw(0.8))
@@ -328,7 +382,8 @@ def play(plan: Plan, valkey: Valkey) -> Outcome:
 
         async def main() -> None:
             town.append(Town(plan, valkey, loop))
-            TOPOLOGY.begin(valkey, town[0].fault, town[0].latency, town[0].now_us)
+            one = town[0]
+            TOPOLOGY.begin(valkey, one.fault, one.latency, one.now_us, one.asked)
             await town[0].run()
 
         loop.run_until_complete(main())
