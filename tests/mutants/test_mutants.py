@@ -6,6 +6,7 @@ A mutant is `<name>.patch`; its first line names those tests: `# tests: tests/un
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -69,3 +70,11 @@ def test_a_mutant_is_found(patch: Path, tmp_path: Path) -> None:
 
 def test_there_are_mutants() -> None:
     assert PATCHES
+
+
+def test_the_table_of_safeties_names_patches_that_are_there() -> None:
+    text = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+    table = text.partition("## What each safety of the move is for")[2].partition("\n## ")[0]
+    named = {word for word in re.findall(r"`([a-z_]+)`", table) if word.count("_") > 2}
+    assert len(named) > 20
+    assert named <= {patch.stem for patch in PATCHES}

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 TYPE = "entity"
 WIRE_PORT = 7000
 MANAGER = "manager"
+RETIRE = (1, 8)
+QUIET_MS = 500
 
 
 class AppendList(Entity):
@@ -114,6 +116,7 @@ class EntityNode(Node):
     def _leave(self) -> None:
         self.left = True
         self.town.checks.leaves(self)
+        self.town.leaves(self)
 
     async def _beat(self, beating: Beating, bindings: Bindings) -> None:
         while True:
@@ -329,6 +332,7 @@ class Controller(Node):
                 users = await bindings.binders(TYPE, source.owner, "", 100)
                 held = [user for user in users if (await self._is_at(bindings, user, source))]
                 if not held:
+                    await peer.call(*RETIRE, msgspec.msgpack.encode((TYPE, QUIET_MS)), budget_ms=1000)
                     break
                 to = targets[number % len(targets)]
                 number += 1

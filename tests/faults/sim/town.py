@@ -97,6 +97,7 @@ class Outcome(NamedTuple):
     moves: dict[str, int]
     reached: bool
     """Whether the planned step of the crash came."""
+    departed: int
 
 
 class Town:
@@ -127,6 +128,8 @@ class Town:
         self.is_busy = True
         """Players wait for answers."""
         self.reached = False
+        self.departed = 0
+        """Servers that were retired and have left."""
         self._lost = 0
         self._lives = 0
         self._news = 0
@@ -319,6 +322,13 @@ class Town:
         }[plan.crash]
         victim.at_step = (victim.steps + plan.at_step, lambda: self._crash(victim))
 
+    def leaves(self, node: EntityNode) -> None:
+        """It was retired, and ends."""
+        self.tell(f"{node} leaves")
+        self.departed += 1
+        self.loop.crash(node)
+        self.network.lose(node)
+
     def _crash(self, node: Node) -> None:
         self.reached = True
         self.tell(f"{node} dies")
@@ -389,7 +399,9 @@ def play(plan: Plan, valkey: Valkey) -> Outcome:
         loop.run_until_complete(main())
         one = town.pop()
         faults = one.checks.judge() + loop.raised
-        outcome = Outcome(plan, faults, one.trace, loop.steps, dict(one.checks.outcomes), one.reached)
+        outcome = Outcome(
+            plan, faults, one.trace, loop.steps, dict(one.checks.outcomes), one.reached, one.departed
+        )
         loop.close()
         del one, main
     return outcome

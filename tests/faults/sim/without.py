@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from roost.binding import arrival, move
+from roost.binding import arrival
 from roost.binding.arrival import Arrival, ArrivalEvent, ArrivalPhase, ArrivalStep, Gone, Opened
-from roost.binding.move import Move, Step
-from roost.binding.protocol import End, RowRefused, Then
-from roost.servers.entity import accepting, execution
+from roost.binding.move import SETTLE_S, Move, Phase, Step, step
+from roost.binding.protocol import Claim, End, Event, Renew, RowRefused, Then
+from roost.core.owner import Owner
+from roost.servers.entity import accepting, departing, execution
 from roost.servers.entity.claims import Claims
-from roost.servers.entity.departing import Departure
 from roost.servers.entity.lease import Lease
 from roost.servers.entity.ordering import Ahead, Duplicate, Execute, Verdict, judge
-from roost.servers.entity.session import NEVER
+from roost.servers.entity.session import NEVER, Session
+from roost.servers.entity.tenancy import Residence
 from tests.faults.sim.rows import SimDatabase
 
 
@@ -25,21 +26,31 @@ async def _nobody_lives(*_: Any) -> None:
     """Whoever the row names is taken for dead."""
 
 
-def _serves_on(going: Move, why: str) -> Step:
-    return move._end(going, "returned", why, Then.SERVE)
+def _serves_on(going: Move, event: Event, now: float) -> Step:
+    """Instead of renewing, under the epoch from before the freeze."""
+    going, action = step(going, event, now)
+    if isinstance(action, Renew):
+        return replace(going, phase=Phase.ENDED), End("returned", going.why, Then.SERVE, going.epoch, 0)
+    return going, action
 
 
-async def _ends_as_if_nothing_had_been(going: Departure, end: End) -> None:
-    if end.then is Then.SERVE and going._generation == NEVER:
-        going._generation = going.host.residence.generation(going.session)
-    await _departure_ends(going, end)
+def _as_if_current(residence: Residence, session: Session, me: Owner, epoch: int, generation: int) -> None:
+    _residence_renewed(
+        residence,
+        session,
+        me,
+        epoch,
+        residence.generation(session) if generation == NEVER else generation,
+    )
 
 
-_departure_ends = Departure._end
+_residence_renewed = Residence.renewed
 
 
-def _takes_any_row(going: Move, row: RowRefused) -> Step:
-    return move._claim(replace(going, judged=row.epoch))
+def _takes_any_row(going: Move, event: Event, now: float) -> Step:
+    if isinstance(event, RowRefused):
+        return replace(going, judged=event.epoch), Claim(going.renewed, event.epoch, SETTLE_S)
+    return step(going, event, now)
 
 
 def _opens_without_a_commit(arriving: Arrival, event: ArrivalEvent) -> ArrivalStep:
@@ -68,8 +79,8 @@ def _early(last: int, sequence: int, oldest: int) -> Verdict:
 
 
 _CHANGES: dict[str, list[tuple[Any, str, Any]]] = {
-    "R1": [(move, "_renew", _serves_on), (Departure, "_end", _ends_as_if_nothing_had_been)],
-    "R2": [(move, "_row_refused", _takes_any_row)],
+    "R1": [(departing, "step", _serves_on), (Residence, "renewed", _as_if_current)],
+    "R2": [(departing, "step", _takes_any_row)],
     "R3": [(Lease, "renewed", _renewed)],
     "R5": [(SimDatabase, "judges", False)],
     "R9": [(execution, "judge", _early)],
