@@ -37,7 +37,7 @@ HOLDS_TOO = {
     "any fault, three servers": Bounds(faults=1, ops=1, servers=3),
     "any fault, there and back": Bounds(faults=1, ops=1, moves=2),
     "failovers and the database, two operations": Bounds(
-        faults=2, ops=2, kinds=kinds("database", "failover"), states=300_000
+        faults=2, ops=2, kinds=kinds("database", "failover"), states=700_000
     ),
     "no move, any three faults": Bounds(faults=3, ops=1, moves=0),
 }

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from roost.binding import arrival
+from roost.binding import arrival, move
 from roost.binding.arrival import Arrival, ArrivalEvent, ArrivalPhase, ArrivalStep, Gone, Opened
-from roost.binding.move import SETTLE_S, Move, Phase, Step, step
+from roost.binding.move import SETTLE_S, Move, Phase, Step
 from roost.binding.protocol import Claim, End, Event, Renew, RowRefused, Then
+from roost.binding.scripts import Dead
+from roost.binding.service import Bindings
 from roost.core.owner import Owner
 from roost.servers.entity import accepting, departing, execution
-from roost.servers.entity.claims import Claims
 from roost.servers.entity.lease import Lease
 from roost.servers.entity.ordering import Ahead, Duplicate, Execute, Verdict, judge
 from roost.servers.entity.session import NEVER, Session
@@ -22,26 +23,25 @@ from roost.servers.entity.tenancy import Residence
 from tests.faults.sim.rows import SimDatabase
 
 
-async def _nobody_lives(*_: Any) -> None:
+async def _nobody_lives(*_: Any, **__: Any) -> Dead:
     """Whoever the row names is taken for dead."""
+    return Dead()
 
 
 def _serves_on(going: Move, event: Event, now: float) -> Step:
-    """Instead of renewing, under the epoch from before the freeze."""
-    going, action = step(going, event, now)
-    if isinstance(action, Renew):
-        return replace(going, phase=Phase.ENDED), End("returned", going.why, Then.SERVE, going.epoch, 0)
-    return going, action
+    """Instead of going back by a new epoch."""
+    after, action = move.step(going, event, now)
+    if not isinstance(action, Renew):
+        return after, action
+    ended = replace(after, phase=Phase.ENDED, outcome="returned")
+    return ended, End("returned", after.why, Then.SERVE, after.epoch)
 
 
-def _as_if_current(residence: Residence, session: Session, me: Owner, epoch: int, generation: int) -> None:
-    _residence_renewed(
-        residence,
-        session,
-        me,
-        epoch,
-        residence.generation(session) if generation == NEVER else generation,
-    )
+def _as_if_nothing_had_been(
+    residence: Residence, session: Session, owner: Owner, epoch: int, generation: int
+) -> None:
+    now = residence.generation(session) if generation == NEVER else generation
+    _residence_renewed(residence, session, owner, epoch, now)
 
 
 _residence_renewed = Residence.renewed
@@ -50,7 +50,7 @@ _residence_renewed = Residence.renewed
 def _takes_any_row(going: Move, event: Event, now: float) -> Step:
     if isinstance(event, RowRefused):
         return replace(going, judged=event.epoch), Claim(going.renewed, event.epoch, SETTLE_S)
-    return step(going, event, now)
+    return move.step(going, event, now)
 
 
 def _opens_without_a_commit(arriving: Arrival, event: ArrivalEvent) -> ArrivalStep:
@@ -79,14 +79,14 @@ def _early(last: int, sequence: int, oldest: int) -> Verdict:
 
 
 _CHANGES: dict[str, list[tuple[Any, str, Any]]] = {
-    "R1": [(departing, "step", _serves_on), (Residence, "renewed", _as_if_current)],
+    "R1": [(departing, "step", _serves_on), (Residence, "renewed", _as_if_nothing_had_been)],
     "R2": [(departing, "step", _takes_any_row)],
     "R3": [(Lease, "renewed", _renewed)],
     "R5": [(SimDatabase, "judges", False)],
     "R9": [(execution, "judge", _early)],
     "database fence": [(SimDatabase, "is_fenced", False)],
     "own lease": [(Lease, "is_valid", property(lambda lease: lease.until > 0))],
-    "repair": [(Claims, "_repair", _nobody_lives)],
+    "repair": [(Bindings, "repair", _nobody_lives)],
     "commit": [(accepting, "receive", _opens_without_a_commit)],
     "dedupe": [(execution, "judge", _twice)],
 }
