@@ -18,6 +18,8 @@ from tests.acceptance.conftest import ROOST, Home
 from tests.acceptance.test_bindings_http import on_the_store
 from tests.acceptance.test_discovery_http import Api
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = {"501": "1.0", "502": "1.0", "503": "2.0"}
 
 

@@ -27,6 +27,7 @@ LOOPS = {
     "status export main",
     "alerts json localhost",
     "doorbells",
+    "drain jobs",
     "balancer game:* consistent_hash",
 }
 

@@ -16,7 +16,15 @@ def explored(name: str, bounds: Bounds) -> None:
     assert found.complete or found.states >= bounds.states
 
 
-@pytest.mark.parametrize("name", HOLDS)
+LONG = {"any fault, two operations", "two pauses or lost replies of the store", "pauses and failovers", "r6"}
+"""Ten seconds and more."""
+
+
+def marked(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.slow,) if name in LONG else ()
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marked(name)) for name in HOLDS])
 def test_every_invariant_holds_in_every_state(name: str) -> None:
     explored(name, HOLDS[name])
 
@@ -28,7 +36,9 @@ def test_every_invariant_holds_in_a_larger_world(name: str) -> None:
     explored(name, HOLDS_TOO[name])
 
 
-@pytest.mark.parametrize("without", TAKEN_AWAY, ids=lambda without: without.rule)
+@pytest.mark.parametrize(
+    "without", [pytest.param(one, marks=marked(one.rule), id=one.rule) for one in TAKEN_AWAY]
+)
 def test_a_rule_that_is_taken_away_is_missed(without: Without) -> None:
     found = Explorer(without.bounds, ALL.without(without.rule)).run()
     print(f"without {without.rule}: {found}")
