@@ -23,7 +23,7 @@ test: $(VENV)/.dev ## the tests, without the slow ones and those of `make check`
 
 # Slow tests mostly wait, on real processes and real deadlines: two at a time; mutants have a copy of everything each.
 test-all: $(VENV)/.dev ## only what `make test` leaves out: slow tests, then the mutants in parallel
-	$(PYTEST) -m slow --ignore=tests/mutants -n $(SLOW_WORKERS) --dist loadfile $(ARGS) $(NONE_IS_FINE)
+	$(PYTEST) -m slow --ignore=tests/mutants -n $(SLOW_WORKERS) --dist worksteal $(ARGS) $(NONE_IS_FINE)
 	$(PYTEST) -m slow tests/mutants -n $(SLOW_WORKERS) $(ARGS) $(NONE_IS_FINE)
 
 check: $(VENV)/.dev ## formatting, lint, types (source and tests), architecture tests

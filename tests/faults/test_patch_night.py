@@ -30,7 +30,7 @@ from tests.faults.test_launch import cut_off_replicas
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-USERS = int(os.environ.get("ROOST_PATCH_NIGHT", "200"))
+USERS = int(os.environ.get("ROOST_PATCH_NIGHT", "120"))
 MESSAGES_PER_S = max(200.0, USERS / 5)
 LEASE_S = 6.0
 DONE_S = 150.0
