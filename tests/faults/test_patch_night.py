@@ -153,6 +153,8 @@ async def play(
 async def test_g8_a_planned_drain_is_noticed_by_nobody(
     town_of: Callable[..., Town], tmp_path: Path, kind: str, book: str
 ) -> None:
+    if book == FAILING and kind != "postgresql" and "ROOST_PATCH_NIGHT" not in os.environ:
+        pytest.skip("the other databases fail with ROOST_PATCH_NIGHT=<users>: the time of a run is bounded")
     if kind == "sqlite":
         await noticed_by_nobody(town_of, f"sqlite:///{tmp_path / 'users.db'}", book)
         return

@@ -12,7 +12,7 @@ from tests.faults.sim.town import Outcome, Plan, play
 from tests.faults.sim.without import without
 
 FEW = 60
-MANY = 600
+MANY = 400
 BATCH = 100
 VICTIMS = ("source", "target", "controller", "gate")
 STEPS = {"source": 120, "target": 120, "controller": 15, "gate": 120}
