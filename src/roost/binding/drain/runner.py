@@ -117,7 +117,7 @@ class Runner:
         if why := self._canary_verdict():
             self.progress.canary_done = True
             return [], self._turn("paused", why)
-        if self._moving.failures >= BLOCKED_AFTER:
+        if self._moving.failures >= BLOCKED_AFTER and not self._outward.is_over:
             self._probe_at = now + PROBE_S
             return [], self._turn("paused", BLOCKED + self._moving.last_failure)
         shifts = await self._outward.next(now)
