@@ -216,6 +216,23 @@ async def test_the_source_that_died_ends_its_part_and_the_job_fails(town: Town) 
     assert not other.retired
 
 
+async def test_a_source_whose_death_is_noticed_late_ends_its_part_all_the_same(town: Town) -> None:
+    """By then so many moves have failed that the job waits, as if the database were away."""
+    old, _ = await town.open("501"), await town.open("502")
+    await town.settle(old, *USERS)
+    town.lead()
+    old.gate.clear()
+    job = await town.start("501")
+    await eventually(lambda: bool(old.at_once), "moves are under way")
+
+    await old.stop()
+    paused = await town.becomes(job, "paused")
+    await old.die()
+
+    assert paused.why.startswith("blocked: ")
+    assert "501 ended" in (await town.becomes(job, "failed", over=True)).why
+
+
 async def test_a_target_that_cannot_be_reached_is_left_out(town: Town) -> None:
     old = await town.open("501")
     await town.open("502")
