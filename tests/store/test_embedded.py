@@ -187,6 +187,7 @@ async def test_a_server_that_does_not_answer_is_replaced(
     monkeypatch.setattr(embedded, "STOP_TIMEOUT_S", 0.5)
     attached = await Store.open(parse_store_url(f"embedded:{folder}"), attach=True)
     await attached.call("SET", "x", "kept")
+    assert await attached.call("WAITAOF", 1, 0, 4000) == [1, 0]
     await attached.close()
 
     owner.kill()
