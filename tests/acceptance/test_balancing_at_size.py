@@ -6,7 +6,6 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,11 @@ async def gateway(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gatewa
 
 
 async def longest_turn_s(work: Callable[[], Awaitable[None]]) -> float:
-    """The longest that the loop worked without letting others have a turn: processor time of its thread, at best of
-    three. What other processes take from us does not count, nor what the collector spends on the rest of the tests."""
+    """The longest that the loop worked without letting others have a turn, the best of three.
+
+    Processor time of its thread: what other processes take from us does not count, nor what the collector
+    spends on what the other tests left.
+    """
     longest: list[float] = []
     for _ in range(3):
         gc.collect()
