@@ -139,7 +139,7 @@ class LoadBalancer:
         return self._change(server_id, load=load)
 
     def mark_server_healthy(self, server_id: str, healthy: bool = True) -> bool:
-        """A health checker's word; it holds for this life of the server, whatever else is said of it."""
+        """A health checker's word; it holds until it is taken back, or the server is in a new life."""
         if healthy:
             self._marked_unhealthy.discard(server_id)
         elif server_id in self._servers:

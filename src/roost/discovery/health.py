@@ -25,7 +25,7 @@ from roost.discovery.judgement import FALL, RISE, Evidence
 from roost.discovery.probes import REFUSED, Prober
 from roost.discovery.rounds import INTERVAL_S, Checked, Rounds, name_of
 from roost.discovery.schedule import PROBES_PER_S
-from roost.discovery.turns import Marked, Turns
+from roost.discovery.turns import Marked, Marks, Turns
 from roost.discovery.voting import Ballot, Voting
 
 log = logging.getLogger("roost.discovery.health")
@@ -33,7 +33,8 @@ log = logging.getLogger("roost.discovery.health")
 VOTE_INTERVAL_S = 1.0
 RELISTEN_S = 1.0
 EJECTION_CAP = 0.5
-"""Share of those it asks that soft evidence (probes without an answer, reports) may make unhealthy."""
+"""Share of those it asks that soft evidence (probes without an answer, reports) may make unhealthy; and of
+those it knows that its own findings may take out of a balancer."""
 REPORTS_PER_CHECK = 5
 """Requests in a row with one outcome, as reported by callers, that count as one check."""
 MAX_REMEMBERED = 10_000
@@ -85,7 +86,8 @@ class HealthChecker:
         self.rounds = Rounds(
             prober, self.judge, self.voting, interval_s=interval_s, probes_per_s=probes_per_s, clock=clock
         )
-        self.turns = Turns(balancer)
+        self.turns = Turns()
+        self._marks = Marks(balancer, EJECTION_CAP)
 
     def start(self) -> None:
         if not self._tasks:
@@ -201,10 +203,12 @@ class HealthChecker:
         if name in self._dead:
             del self._dead[name]
             self._told.add(instance_id)
+            self._marks.returned(instance)
         self._missing.pop(instance_id, None)
         if former is not None:
             self.rounds.release(former)
-        server = Checked(instance_id, instance, Evidence(self._thresholds, healthy=not instance.unhealthy))
+        believed = self.voting is None or not instance.unhealthy  # a verdict is no finding of a lone checker
+        server = Checked(instance_id, instance, Evidence(self._thresholds, healthy=believed))
         self._checked[instance_id] = server
         self._named.setdefault(name_of(instance), {})[instance_id] = server
         self.rounds.assign(server)
@@ -228,8 +232,9 @@ class HealthChecker:
             self._dead[(server.instance.type, server_id)] = None
             if len(self._dead) > MAX_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
+        self._marks.left(server.instance, died=died or was_told)
         if died and not was_told:
-            self._turned(server, True, "it died: its lease ended")
+            self.turns.tell(server.instance, True, "it died: its lease ended")
 
     # -- what the servers say
 
@@ -277,21 +282,17 @@ class HealthChecker:
             self.voting.say(server.id, server.instance.life, finding)
         counts = (unhealthy or not server.evidence.healthy) and server.id in self.rounds.assigned
         (self._unhealthy.add if counts else self._unhealthy.discard)(server.id)
+        found = self.voting is None and not server.evidence.healthy
+        self._marks.weigh(server.instance, found, len(self._checked))
         if unhealthy != (server.id in self._told):
             (self._told.add if unhealthy else self._told.discard)(server.id)
-            self._turned(server, unhealthy, _reason(server) if unhealthy else "")
+            self.turns.tell(server.instance, unhealthy, _reason(server) if unhealthy else "")
 
     # -- what the checkers decide
 
     async def _vote(self) -> None:
         if self._revision >= 0 and self.voting is not None and await self.voting.send():
             self.rounds.review(self._checked.values())
-
-    # -- what is told
-
-    def _turned(self, server: Checked, unhealthy: bool, reason: str) -> None:
-        panics = len(self._told) > EJECTION_CAP * len(self._checked)
-        self.turns.tell(server.instance, unhealthy, reason, panics=panics)
 
 
 def _reason(server: Checked) -> str:

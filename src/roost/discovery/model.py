@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -97,20 +97,20 @@ class Row(NamedTuple):
         )
 
 
-def rows_of(found: Snapshot, unreadable: Unreadable) -> list[Row]:
-    """The rows of a snapshot, sorted by instance id, without those that cannot be read."""
+def rows_of(found: Snapshot, unreadable: Unreadable) -> Iterator[Row]:
+    """The rows of a snapshot, sorted by instance id, without those that cannot be read. Each is read when it
+    is asked for: who lets others work in between holds up nobody, however many there are."""
     beats = dict(zip(found.beats[::2], found.beats[1::2], strict=True))
     orders = zip(found.overrides[::2], found.overrides[1::2], strict=True)
     overrides = {name: override_of(repr(name), raw, unreadable) for name, raw in orders}
-    rows = []
-    for key, raw in zip(found.records[::2], found.records[1::2], strict=True):
+    for key, raw in sorted(zip(found.records[::2], found.records[1::2], strict=True)):
         try:
-            if key in beats:
-                rows.append(_row(key.decode(), raw, beats[key], overrides))
+            row = _row(key.decode(), raw, beats[key], overrides) if key in beats else None
         except UNREADABLE as error:
             unreadable.note("record", repr(key), error)
-    rows.sort(key=lambda row: row.instance_id)
-    return rows
+        else:
+            if row is not None:
+                yield row
 
 
 def _row(key: str, raw: bytes, beat: bytes, overrides: Mapping[bytes, Override | None]) -> Row:
@@ -128,9 +128,9 @@ def override_of(name: str, raw: bytes | str, unreadable: Unreadable) -> Override
         return UNREADABLE_ORDER
 
 
-def instances_of(found: Snapshot, unreadable: Unreadable | None = None) -> list[Instance]:
-    """A snapshot as instances, sorted by id."""
-    return [row.seen(row.service in found.panics) for row in rows_of(found, unreadable or Unreadable())]
+def instances_of(found: Snapshot, unreadable: Unreadable | None = None) -> Iterator[Instance]:
+    """A snapshot as instances, as `rows_of` reads them."""
+    return (row.seen(row.service in found.panics) for row in rows_of(found, unreadable or Unreadable()))
 
 
 def instance_of(instance_id: str, found: Found, unreadable: Unreadable | None = None) -> Instance:

@@ -40,7 +40,7 @@ from roost.discovery.scripts import (
 )
 from roost.discovery.unreadable import Unreadable
 from roost.discovery.voting import Checkers, Vote
-from roost.discovery.watched import Unknowable, Watched, read_entry
+from roost.discovery.watched import Unknowable, Watched, in_turns, read_entry
 from roost.store.keys.discovery import discovery_keys
 from roost.store.scopes import discovery
 from roost.store.store import Store
@@ -157,9 +157,9 @@ class Discovery:
         """Every live instance there, in one round trip."""
         check_service(type_, group)
         found = await self._snapshot(type_, group)
-        instances = [
+        instances = await in_turns(
             i for i in model.instances_of(found, self.unreadable) if rules.fits_labels(i.labels, labels)
-        ]
+        )
         return InstanceList(instances, found.rev, str(found.at))
 
     async def _snapshot(self, type_: str, group: str) -> answers.Snapshot:
@@ -269,7 +269,7 @@ class Discovery:
         while True:
             watched = Watched(type_, group, labels, self.unreadable, self._read_entry)
             if after is None:
-                change = watched.snapshot(await self._snapshot(type_, group))
+                change = await watched.snapshot(await self._snapshot(type_, group))
                 after = Mark(change.revision, int(change.revision_at))
                 yield change
             async with aclosing(self.feed.follow(after)) as entries:

@@ -1,4 +1,4 @@
-"""Who hears of it when a server becomes unhealthy or recovers."""
+"""Who hears of it when a server becomes unhealthy or recovers, and whom a balancer is told to leave out."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Turn:
 
 
 class Turns:
-    """Callbacks, a balancer, and how many turns there were."""
+    """Callbacks, and how many turns there were."""
 
-    def __init__(self, balancer: Marked | None = None) -> None:
+    def __init__(self) -> None:
         self.unhealthy: list[Callable[[str], None]] = []
         self.recovered: list[Callable[[str], None]] = []
         self.told: list[Callable[[Turn], None]] = []
@@ -44,10 +44,8 @@ class Turns:
         """µs of the last change of discovery that was heard."""
         self.fell = 0
         self.rose = 0
-        self._balancer = balancer
 
-    def tell(self, one: Instance, unhealthy: bool, reason: str, *, panics: bool) -> None:
-        """`panics`: more than half are unhealthy; then the fault is likely ours, and they stay routable."""
+    def tell(self, one: Instance, unhealthy: bool, reason: str) -> None:
         server_id = one.server_id or one.instance_id
         log.warning(
             "server unhealthy" if unhealthy else "server recovered",
@@ -56,20 +54,60 @@ class Turns:
         turn = Turn(server_id, one.type, one.group, one.life, unhealthy, reason, self.at)
         self.fell += unhealthy
         self.rose += not unhealthy
-        if self._balancer is not None and not (unhealthy and panics):
-            self._call(self._balancer.mark_server_healthy, server_id, not unhealthy)
         for callback in self.unhealthy if unhealthy else self.recovered:
-            self._call(callback, server_id)
+            _call(callback, server_id)
         for told in self.told:
-            self._call(told, turn)
+            _call(told, turn)
 
-    @staticmethod
-    def _call(callback: Callable[..., object], *args: object) -> None:
-        """One subscriber's fault must not keep the others from hearing, nor the checker from listening.
 
-        A cancellation too is the subscriber's own: nothing here awaits.
-        """
-        try:
-            callback(*args)
-        except (Exception, asyncio.CancelledError):
-            log.exception("a health callback failed")
+class Marks:
+    """Whom a balancer is told to leave out: one answer about each server, by one rule.
+
+    Where discovery doubts a server its answer holds, that of a panic included, which the store decides. Where
+    it does not, the checker's own finding counts, for up to `most` of the servers: were it about nearly all
+    of them, the fault would more likely be the checker's.
+    """
+
+    def __init__(self, balancer: Marked | None, most: float) -> None:
+        self._balancer = balancer
+        self._most = most
+        self._marked: set[str] = set()
+        """Instance ids."""
+        self._found: set[str] = set()
+        """Those of them that discovery does not doubt."""
+
+    def weigh(self, one: Instance, found: bool, known: int) -> None:
+        """After anything changed about one of so many servers; `found`: the checker finds it unhealthy."""
+        instance_id, doubted = one.instance_id, one.status == "suspect"
+        self._found.discard(instance_id)
+        if found and not doubted and len(self._found) < self._most * known:
+            self._found.add(instance_id)
+        leaves_out = not one.willing if doubted else instance_id in self._found
+        if leaves_out != (instance_id in self._marked):
+            (self._marked.add if leaves_out else self._marked.discard)(instance_id)
+            self._tell(one, not leaves_out)
+
+    def left(self, one: Instance, *, died: bool) -> None:
+        self._found.discard(one.instance_id)
+        self._marked.discard(one.instance_id)
+        if died:
+            self._tell(one, False)
+
+    def returned(self, one: Instance) -> None:
+        """It died before, and is to be weighed next."""
+        self._marked.add(one.instance_id)
+
+    def _tell(self, one: Instance, healthy: bool) -> None:
+        if self._balancer is not None:
+            _call(self._balancer.mark_server_healthy, one.server_id or one.instance_id, healthy)
+
+
+def _call(callback: Callable[..., object], *args: object) -> None:
+    """One subscriber's fault must not keep the others from hearing, nor the checker from listening.
+
+    A cancellation too is the subscriber's own: nothing here awaits.
+    """
+    try:
+        callback(*args)
+    except (Exception, asyncio.CancelledError):
+        log.exception("a health callback failed")

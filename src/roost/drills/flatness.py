@@ -1,17 +1,19 @@
 """Whether something stays as large as it was: decided from its samples, without I/O.
 
 The first fifth of the samples is warm-up and does not count. Of the rest the median of the first third is
-held against the median of the last third, so that one sample taken at a bad moment decides nothing.
+held against the median of the last third, at least three samples each, so that one taken at a bad moment
+decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 FEWEST = 6
 """With fewer samples nothing can be said."""
+LEAST_THIRD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,12 @@ def course_of(values: Sequence[float], allowed: Allowance) -> Course:
     if not values:
         return Course(0.0, 0.0, None)
     settled = values[max(1, len(values) // 5) :] or values
-    third = max(1, len(settled) // 3)
+    third = max(LEAST_THIRD, len(settled) // 3)
     early, late = median(settled[:third]), median(settled[-third:])
     enough = len(values) >= FEWEST
     return Course(round(early, 1), round(late, 1), allowed.covers(early, late) if enough else None)
+
+
+def no_larger(now: Mapping[str, float], least: Mapping[str, float]) -> bool:
+    """Whether each has been as small as it is now: then there is nothing to wait for."""
+    return all(what in least and size <= least[what] for what, size in now.items())

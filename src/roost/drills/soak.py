@@ -20,11 +20,11 @@ from roost.api import Message
 from roost.api.queue import WorldView
 from roost.core.errors import InvalidInput
 from roost.drills.faults import FAULTS
-from roost.drills.flatness import DATA_MB, FILES, KEYS, MEMORY_MB, Allowance, course_of
+from roost.drills.flatness import DATA_MB, FILES, KEYS, MEMORY_MB, Allowance, course_of, no_larger
 from roost.drills.launch import DrillReport, GuaranteeView, Plan, launch
 from roost.drills.loops import LoopBook, LoopView
 from roost.drills.player import TIMEOUTS, Habits
-from roost.drills.town import DATABASE, Town
+from roost.drills.town import DATABASE, Size, Town
 from roost.store.inspect import parse_info
 from roost.store.store import Store
 from roost.store.url import parse_store_url
@@ -33,8 +33,9 @@ EMPTY_S = 40.0
 """After the last one left, tickets and held places are free within this."""
 STEADY = ("gateway-1", "manager-1", "game-1")
 """Whom no fault ends: their loops must have counted every failure that they logged."""
-QUIET_S = 20.0
-"""Before anything is measured: connections that HTTP clients keep for their next call are closed by then."""
+QUIET_S = 35.0
+"""At most, before anything is measured. An HTTP client keeps connections for its next calls, as many as it
+made at once, and looks every 15 s which of them it did not use for 15 s: by then those are closed."""
 SETTLE_S = 5.0
 Say = Callable[[str], None]
 
@@ -147,7 +148,7 @@ class _Soak:
         await FAULTS[fault](town)
         report = await playing
         empty = await self._wait_until(_is_empty)
-        await asyncio.sleep(self._plan.quiet_s)
+        await self._wait_until_quiet()
         evening = _evening_view(fault, report, empty)
         self._evenings.append(evening)
         await self._measure()
@@ -156,6 +157,17 @@ class _Soak:
             f"{self._seconds():6.0f} s  {fault:15} {evening.finished} of {evening.users} in and out in "
             f"{evening.seconds:g} s{broken}"
         )
+
+    async def _wait_until_quiet(self) -> None:
+        """Until nobody has more files open than after another evening, or pools have closed what is idle."""
+        deadline = time.monotonic() + self._plan.quiet_s
+        least: dict[str, float] = {}
+        for sample in self._samples:
+            least[sample.what] = min(sample.files, least.get(sample.what, sample.files))
+        while time.monotonic() < deadline:
+            if no_larger({what: size.files for what, size in self._sizes().items()}, least):
+                return
+            await asyncio.sleep(0.5)
 
     async def _wait_until(self, reached: Callable[[WorldView], bool]) -> bool:
         deadline = time.monotonic() + EMPTY_S
@@ -178,13 +190,18 @@ class _Soak:
 
     async def _measure(self) -> None:
         at = round(self._seconds(), 1)
-        for name in self._town.names:
-            size = self._town.size(name)
-            life = self._town.lives.get(name, 1)
-            what = name if life == 1 else f"{name} (life {life})"
+        for what, size in self._sizes().items():
             self._samples.append(SampleView(at, what, round(size.memory_mb, 1), size.files))
         self._store.append(await self._store_sample(at))
         await self._count_loops()
+
+    def _sizes(self) -> dict[str, Size]:
+        """By process and, where it is not its first, life."""
+        lives = {name: self._town.lives.get(name, 1) for name in self._town.names}
+        return {
+            name if life == 1 else f"{name} (life {life})": self._town.size(name)
+            for name, life in lives.items()
+        }
 
     async def _store_sample(self, at: float) -> StoreSample:
         store = await Store.open(parse_store_url("embedded:"), folder=self._town.data / "store", attach=True)

@@ -34,7 +34,7 @@ def connect(
     Without a URL it is taken from ROOST_URL, else from REDIS_URL, else it is the gateway on this machine.
     The lease is 30 s (15 s at a gateway of profile lan) unless `ttl_seconds` says otherwise, with three beats
     to a lease unless `heartbeat_interval_ms` does. `cache_folder` keeps the last lists for hard times; the
-    default is below the data folder. `sweeps=False` leaves the ending of leases to gateways and managers.
+    default is below the data folder. `sweeps=False` leaves the ending of leases to gateways alone.
     """
     if heartbeat_interval_ms is not None:
         _check_interval(heartbeat_interval_ms, ttl_seconds or LONGEST_DEFAULT_TTL_S)

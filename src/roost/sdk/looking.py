@@ -96,7 +96,8 @@ class Looking:
         interval_s: float = 5.0,
     ) -> HealthChecker:
         """A checker of its own for the servers there: `start()` it, and it tells who became unhealthy and who
-        recovered, by server id, and marks them in the balancer."""
+        recovered, by server id, and tells the balancer whom to leave out: those that discovery doubts (in a
+        panic it doubts nobody) and those that it finds unhealthy itself, up to half of them."""
         from roost.discovery.health import HealthChecker
         from roost.discovery.probes import Prober
 

@@ -1,4 +1,5 @@
-"""Whatever happens: who follows the changes knows what a list says, and a balancer chooses among those."""
+"""Whatever happens: who follows the changes knows what a list says, and a balancer chooses among those,
+also where a health checker speaks to it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from roost.api.discovery import Change, Override
 from roost.balancing import following
 from roost.balancing.balancer import LoadBalancer
 from roost.balancing.strategies.round_robin import RoundRobin
+from roost.discovery.health import HealthChecker
 from roost.discovery.model import encode
+from roost.discovery.probes import Prober
 from roost.discovery.service import Discovery
 from roost.testing import RunningServer
 from tests.store.discovery.fleet import SECOND, Fleet, invariants
@@ -41,6 +44,20 @@ class Balanced(Follower):
         assert self.balancer.available == sorted(named)
 
 
+class Checked(Balanced):
+    """To its balancer a health checker speaks that itself finds nothing wrong."""
+
+    def __init__(self, discovery: Discovery, *, checker_hears_first: bool) -> None:
+        super().__init__(discovery)
+        self._checker = HealthChecker(discovery, Prober(allow_local=True), "game", balancer=self.balancer)
+        self._checker_hears_first = checker_hears_first
+
+    def hear(self, change: Change) -> None:
+        hears = (self._checker.hear, super().hear)
+        for hear in hears if self._checker_hears_first else hears[::-1]:
+            hear(change)
+
+
 class Followed(StoreMachine):
     def __init__(self, server: RunningServer) -> None:
         super().__init__(server)
@@ -51,7 +68,12 @@ class Followed(StoreMachine):
 
     async def _follow(self) -> list[Follower]:
         wanted = [("*", "*"), ("game", "eu"), ("*", "*", ["map=ice"])]
-        return [Balanced(self.discovery), *(Follower(self.discovery, *one) for one in wanted)]
+        return [
+            Balanced(self.discovery),
+            *(Follower(self.discovery, *one) for one in wanted),
+            Checked(self.discovery, checker_hears_first=True),
+            Checked(self.discovery, checker_hears_first=False),
+        ]
 
     @rule(
         ids=MANY,

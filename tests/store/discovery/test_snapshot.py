@@ -83,7 +83,7 @@ async def test_a_snapshot_carries_the_orders(fleet: Fleet) -> None:
     await fleet.override("a", b'{"drain":true}')
     found = await fleet.snapshot("game", "eu")
     assert found.overrides == [b"game:501", b'{"drain":true}']
-    assert instances_of(found)[0].accepting is False
+    assert next(instances_of(found)).accepting is False
 
 
 async def test_suspects_are_in_it_and_the_dead_are_not(fleet: Fleet) -> None:

@@ -56,16 +56,19 @@ class Ward:
         life: str = "1",
         health: HealthCheck | None = HTTP,
         unhealthy: bool = False,
+        willing: bool = False,
+        type_: str = "game",
     ) -> Instance:
+        """`willing`: also where it is not ready, as a suspect is in a panic of its service."""
         instance = Instance(
-            "game",
+            type_,
             "kr-1",
             server,
             health=health,
             instance_id=f"i-{server}",
             life=life,
             status=status,
-            accepting=status == "ready",
+            accepting=status == "ready" or willing,
             last_heartbeat="",
             unhealthy=unhealthy,
         )
@@ -344,6 +347,83 @@ async def test_a_snapshot_taken_in_panic_is_nobodys_recovery(ward: Ward) -> None
     ill.accepting = True
     ward.checker.hear(Change("snapshot", 9, "9", instances=[ill]))
     assert ward.told == [("ill", "501")]
+
+
+# -- whom the balancer is told to leave out
+
+
+async def test_the_balancer_is_told_what_discovery_answers_also_in_a_panic(ward: Ward) -> None:
+    for server in "abcd":
+        ward.see(server)
+    for server in "abc":
+        ward.see(server, status="suspect")
+    assert ward.balancer.available == ["d"]
+    for server in "abc":
+        ward.see(server, status="suspect", willing=True)
+    assert ward.balancer.available == ["a", "b", "c", "d"]
+    assert len(ward.told) == 3, "a panic is nobody's recovery"
+    ward.see("a")
+    for server in "bc":
+        ward.see(server, status="suspect")
+    assert ward.balancer.available == ["a", "d"]
+
+
+async def test_the_doubt_about_one_service_hides_no_finding_about_another(ward: Ward) -> None:
+    for server in ("chat-1", "chat-2", "chat-3"):
+        ward.see(server, status="suspect", type_="chat")
+    bad, *_ = [ward.see(f"50{n}") for n in range(3)]
+    for _ in range(3):
+        ward.checker.judge(bad, DEAD)
+    assert ward.balancer.available == ["501", "502"]
+
+
+async def test_a_panic_overrules_what_the_checker_found_and_its_end_does_not(ward: Ward) -> None:
+    bad, *_ = [ward.see(server) for server in "abc"]
+    for _ in range(3):
+        ward.checker.judge(bad, DEAD)
+    assert ward.balancer.available == ["b", "c"]
+    ward.see("a", status="suspect", willing=True)
+    assert ward.balancer.available == ["a", "b", "c"]
+    ward.see("a")
+    assert ward.balancer.available == ["b", "c"]
+
+
+async def test_what_a_checker_finds_leaves_half_of_the_servers_in_the_balancer(ward: Ward) -> None:
+    """Its host may have lost the way to all of them."""
+    fleet = [ward.see(f"50{n}") for n in range(4)]
+    for instance in fleet:
+        for _ in range(3):
+            ward.checker.judge(instance, DEAD)
+    assert ward.balancer.available == ["502", "503"]
+    for _ in range(2):
+        ward.checker.judge(fleet[0], WELL)
+    ward.checker.judge(fleet[2], DEAD)
+    assert ward.balancer.available == ["500", "503"]
+
+
+async def test_the_only_server_is_left_out_too(ward: Ward) -> None:
+    instance = ward.see("501")
+    for _ in range(3):
+        ward.checker.judge(instance, DEAD)
+    assert ward.balancer.available == []
+
+
+async def test_what_others_decided_before_it_began_is_no_finding_of_its_own(ward: Ward) -> None:
+    ward.see("501", status="suspect", unhealthy=True)
+    ward.see("501")
+    assert ward.told == [("ill", "501"), ("well", "501")]
+    assert ward.balancer.available == ["501"]
+
+
+async def test_who_comes_back_under_another_instance_id_is_offered_again(ward: Ward) -> None:
+    ward.see("501")
+    ward.leave("501", "no-response")
+    assert ward.balancer.available == []
+    back = Instance(
+        "game", "kr-1", "501", instance_id="i-2", life="9", status="ready", accepting=True, last_heartbeat=""
+    )
+    ward.checker.hear(Change("added", 3, "3", instance=back))
+    assert ward.balancer.available == ["501"]
 
 
 class _BadBalancer:

@@ -78,7 +78,7 @@ def test_an_entry_of_an_older_version_says_nothing_of_a_panic() -> None:
     assert one_change(older).instance is not None
 
 
-def test_a_panic_is_told_as_changes_of_the_suspects_that_it_concerns() -> None:
+async def test_a_panic_is_told_as_changes_of_the_suspects_that_it_concerns() -> None:
     people = {
         "a": (record(), beat(silent=True)),
         "b": (record(server_id="501"), beat(unhealthy=True)),
@@ -87,7 +87,7 @@ def test_a_panic_is_told_as_changes_of_the_suspects_that_it_concerns() -> None:
         "e": (record(group="us"), beat(silent=True)),
     }
     watched = Watched("*", "*", ())
-    watched.snapshot(snapshot(people))
+    await watched.snapshot(snapshot(people))
 
     begins, ends = list(watched.changes(flip(True))), list(watched.changes(flip(False)))
 
@@ -99,17 +99,17 @@ def test_a_panic_is_told_as_changes_of_the_suspects_that_it_concerns() -> None:
     assert [c.instance.accepting for c in ends if c.instance] == [False, False]
 
 
-def test_only_the_last_change_of_a_panic_has_its_revision() -> None:
+async def test_only_the_last_change_of_a_panic_has_its_revision() -> None:
     watched = Watched("*", "*", ())
-    watched.snapshot(snapshot({id_: (record(), beat(silent=True)) for id_ in "abc"}))
+    await watched.snapshot(snapshot({id_: (record(), beat(silent=True)) for id_ in "abc"}))
     marks = [(c.revision, c.revision_at) for c in watched.changes(flip(True))]
     assert marks == [(11, "3300"), (11, "3300"), (12, "3400")]
 
 
-def test_who_recovered_or_left_is_not_told_of_again() -> None:
+async def test_who_recovered_or_left_is_not_told_of_again() -> None:
     for after in (entry("changed", kept=record(), last=beat()), entry("removed", status="terminated")):
         watched = Watched("*", "*", ())
-        watched.snapshot(snapshot({"a": (record(), beat(silent=True))}))
+        await watched.snapshot(snapshot({"a": (record(), beat(silent=True))}))
         list(watched.changes(after))
         assert list(watched.changes(flip(True))) == []
 

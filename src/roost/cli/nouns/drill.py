@@ -96,7 +96,9 @@ def soak(
     fault: Annotated[
         list[str] | None, typer.Option(help="A fault to play; may be repeated.", show_default="all of them")
     ] = None,
-    quiet: Annotated[float, typer.Option(help="Seconds without anybody before it measures.", min=0)] = 20.0,
+    quiet: Annotated[
+        float, typer.Option(help="Seconds it waits at most for idle connections to close.", min=0)
+    ] = 35.0,
     folder: Annotated[
         Path | None, typer.Option(help="For the logs and the store.", show_default="a new one in /tmp")
     ] = None,
