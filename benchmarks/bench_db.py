@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import re
 import sqlite3
 import sys
 import tempfile
@@ -39,13 +40,15 @@ WARM_UP_S = 0.3
 IN_FLIGHT = 16
 BATCH = 50
 STATE = os.urandom(400)
-OWNER = Owner("501", "life")
+OWNER, OTHER = Owner("501", "life"), Owner("502", "life")
 PROMISED = {"asyncpg": 0.7, "asyncmy": 0.5, "sqlite3": 0.5}
 
 METHOD = (
     f"Throwaway PostgreSQL and MariaDB on loopback TCP with fsync on, SQLite files in WAL on the same disk. "
     f"{IN_FLIGHT} callers, each with a user of its own, repeat a pair as soon as it is answered: claim the "
-    f"next epoch, flush a state of {len(STATE)} bytes; the rate is pairs per second over {ROUND_S:g} s. "
+    f"next epoch, flush a state of {len(STATE)} bytes; the rate is pairs per second over {ROUND_S:g} s. A "
+    f"login is the claim that entity servers make: by another server than the row's owner, and only while "
+    f"that one holds no lease in the database (`unless_leased`). "
     f"Contenders take turns within each of {ROUNDS} rounds; the median counts. The driver alone runs the "
     f"same statements: asyncpg and asyncmy on {IN_FLIGHT} held connections, one for each caller; sqlite3 "
     f"blocking, one pair after the other, each statement its own transaction at the same level of "
@@ -66,6 +69,11 @@ class Ours:
         assert isinstance(await self._db.claim("entity", user, OWNER, n, judged=n - 1), Claimed)
         assert await self._db.flush(flush_of(user, n)) == Flushed()
 
+    async def login(self, user: str, n: int) -> None:
+        claimed = await self._db.claim("entity", user, owner_of(n), n, judged=n - 1, unless_leased=True)
+        assert isinstance(claimed, Claimed)
+        assert await self._db.flush(flush_of(user, n)) == Flushed()
+
     async def batch(self, user: str, n: int) -> None:
         answers = await self._db.flush_many([flush_of(f"{user}-{k}", 1, n) for k in range(BATCH)])
         assert answers == [Flushed()] * BATCH
@@ -84,13 +92,18 @@ class Bare:
         self._known, self._run = statements(dialect), run
 
     async def pair(self, user: str, n: int) -> None:
-        known = self._known
-        claim = known.claim if n > 1 else known.claim_new
+        await self._pair(self._known.claim, user, n, OWNER)
+
+    async def login(self, user: str, n: int) -> None:
+        await self._pair(self._known.claim_unless_leased, user, n, owner_of(n))
+
+    async def _pair(self, with_row: Statement, user: str, n: int, owner: Owner) -> None:
+        claim = with_row if n > 1 else self._known.claim_new
         values = {
             "type": "entity",
             "user_id": user,
-            "owner_server": OWNER.server_id,
-            "owner_life": OWNER.life,
+            "owner_server": owner.server_id,
+            "owner_life": owner.life,
             "epoch": n,
             "judged": n - 1,
             "claim_id": n,
@@ -105,6 +118,21 @@ class Bare:
     async def batch(self, user: str, n: int) -> None:
         for k in range(BATCH):
             await self.flush(user, flush_of(f"{user}-{k}", 1, n))
+
+
+def owner_of(n: int) -> Owner:
+    """Another one than of the claim before."""
+    return OTHER if n % 2 else OWNER
+
+
+def user_of(contender: str, case: Case, n: int) -> str:
+    """Of one contender and one case alone: epochs begin at 1 in each."""
+    return f"{contender}-{re.sub(r'[^A-Za-z]', '', case.name)}-{n}"
+
+
+def caller_of(user: str) -> str:
+    """Whose connection is used: the same ones in every case."""
+    return user.rpartition("-")[2]
 
 
 def flush_of(user: str, epoch: int, revision: int = 0) -> Flush:
@@ -129,8 +157,7 @@ async def rate(once: Pair, numbers: dict[str, itertools.count[int]], callers: in
 
 async def compare(case: Case, contenders: dict[str, tuple[Pair, int]], scale: int = 1) -> Case:
     numbers = {
-        name: {f"{name}-{case.name[:3]}-{n}": itertools.count(1) for n in range(IN_FLIGHT)}
-        for name in contenders
+        name: {user_of(name, case, n): itertools.count(1) for n in range(IN_FLIGHT)} for name in contenders
     }
     for name, (once, callers) in contenders.items():
         await rate(once, numbers[name], callers, WARM_UP_S)
@@ -146,7 +173,8 @@ async def bare_postgresql(server: PostgresqlServer) -> AsyncIterator[Bare]:
     held: dict[str, Any] = {}
 
     async def run(user: str, statement: Statement, args: tuple[Any, ...]) -> int:
-        connection = held.get(user) or held.setdefault(user, await asyncpg.connect(server.url))
+        caller = caller_of(user)
+        connection = held.get(caller) or held.setdefault(caller, await asyncpg.connect(server.url))
         return len(await connection.fetch(statement.sql, *args))
 
     yield Bare("postgresql", run)
@@ -166,7 +194,10 @@ async def bare_mariadb(server: MariadbServer) -> AsyncIterator[Bare]:
     }
 
     async def run(user: str, statement: Statement, args: tuple[Any, ...]) -> int:
-        connection = held.get(user) or held.setdefault(user, await asyncmy.connect(**where, autocommit=True))
+        caller = caller_of(user)
+        connection = held.get(caller) or held.setdefault(
+            caller, await asyncmy.connect(**where, autocommit=True)
+        )
         async with connection.cursor() as cursor:
             changed: int = await cursor.execute(statement.sql, args)
             await cursor.fetchall()
@@ -199,7 +230,11 @@ async def on_server(name: str, driver: str, server: PostgresqlServer | MariadbSe
             Case(f"{name}, claim + flush", {driver: PROMISED[driver]}),
             {"ours": (ours.pair, IN_FLIGHT), driver: (bare.pair, IN_FLIGHT)},
         )
-        return [pairs, await batches(name, driver, ours, bare)]
+        logins = await compare(
+            Case(f"{name}, login + flush", {driver: PROMISED[driver]}),
+            {"ours": (ours.login, IN_FLIGHT), driver: (bare.login, IN_FLIGHT)},
+        )
+        return [pairs, logins, await batches(name, driver, ours, bare)]
 
 
 async def on_sqlite(level: str, folder: Path) -> list[Case]:
@@ -213,7 +248,11 @@ async def on_sqlite(level: str, folder: Path) -> list[Case]:
             await compare(
                 Case(f"SQLite {level}, claim + flush", {"sqlite3": PROMISED["sqlite3"]}),
                 {"ours": (ours.pair, IN_FLIGHT), "sqlite3": (bare.pair, 1)},
-            )
+            ),
+            await compare(
+                Case(f"SQLite {level}, login + flush", {"sqlite3": PROMISED["sqlite3"]}),
+                {"ours": (ours.login, IN_FLIGHT), "sqlite3": (bare.login, 1)},
+            ),
         ]
 
 
@@ -221,7 +260,7 @@ async def batches(name: str, driver: str, ours: Ours, bare: Bare) -> Case:
     case = Case(f"{name}, flush_many of {BATCH}")
     for contender in ("ours", driver):
         for n in range(IN_FLIGHT):
-            await ours.prepare(f"{contender}-{case.name[:3]}-{n}")
+            await ours.prepare(user_of(contender, case, n))
     return await compare(
         case, {"ours": (ours.batch, IN_FLIGHT), driver: (bare.batch, IN_FLIGHT)}, scale=BATCH
     )

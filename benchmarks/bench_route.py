@@ -19,6 +19,7 @@ from roost.binding.scripts import Bound, Placed
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
 from roost.core.owner import Owner
+from roost.servers.gate.routes import Route, Routes
 from roost.store.store import Store
 from roost.testing import RunningServer, open_store, run_valkey
 from roost.testing.bindings import BindingLeader
@@ -43,7 +44,7 @@ METHOD = (
     f"A throwaway valkey-server on loopback TCP for each number of servers, one client process under uvloop, "
     f"{CALLERS} callers that each ask for one of {USERS} bound users as soon as the last answer is there; "
     f"contenders take turns within each of {ROUNDS} rounds of {ROUND_S:g} s, the median counts. `cached` is "
-    f"a look into the gate's dict, `uncached` one HMGET of the user's record, `resolve` the script on a "
+    f"a look into the gate's routes, `uncached` one HMGET of the user's record, `resolve` the script on a "
     f"bound user, `first placement` the script on a user whom nobody holds. `documented` is document 001's "
     f"getServerIDWithUserID, call by call: SET NX PX, the ids of availableEntities, for each server the size "
     f"of its map, whether it takes users, whether it has the user (it stops where it has), the unlock "
@@ -132,16 +133,16 @@ async def measure(case: Case, contenders: dict[str, Once]) -> Case:
 
 async def cached(bindings: Bindings) -> Case:
     """What a gate does in steady state: no call of the store, so nothing to wait for."""
-    users, routes = [f"user{number:06d}" for number in range(USERS)], {}
+    users, routes = [f"user{number:06d}" for number in range(USERS)], Routes()
     for user in users:
         found = await bindings.resolve("entity", user)
         assert isinstance(found, (Bound, Placed))
-        routes["entity", user] = (found.owner, found.epoch)
-    case = Case("cached (a dict)")
+        routes.keep("entity", user, Route(*found.owner, found.epoch))
+    case = Case("cached (the gate's routes)")
     for _ in range(ROUNDS):
         started = time.perf_counter()
         for user in users * LOOKS:
-            routes["entity", user]
+            routes.get("entity", user)
         case.add("ours", USERS * LOOKS / (time.perf_counter() - started))
     return case
 

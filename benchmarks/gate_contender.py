@@ -21,6 +21,8 @@ import uvloop
 from aiohttp import WSMsgType, web
 
 CONNECT_AT_ONCE = 50
+MESSAGE = json.dumps({"body": "count"}).encode().ljust(64)
+"""What clients of either contender send."""
 MASK = b"\x00\x00\x00\x00"
 """A mask of zeros is a valid one, and leaves the bytes as they are."""
 
@@ -130,13 +132,13 @@ class Client(asyncio.Protocol):
                 self.on_reply(self)
 
 
-async def connect(url: str, count: int, logins: bool, text: bytes) -> list[Client]:
+async def connect(url: str, count: int, logins: bool) -> list[Client]:
     parts, loop, clients = urlsplit(url), asyncio.get_running_loop(), list[Client]()
     for start in range(0, count, CONNECT_AT_ONCE):
         batch = []
         for number in range(start, min(start + CONNECT_AT_ONCE, count)):
             login = f"dev:bench-{number}" if logins else ""
-            made = partial(Client, login, text)
+            made = partial(Client, login, MESSAGE)
             _, client = await loop.create_connection(made, parts.hostname or "", parts.port or 80)
             batch.append(client)
         await asyncio.gather(*(client.ready for client in batch))
@@ -192,10 +194,7 @@ async def open_loop(clients: list[Client], per_second: float, seconds: float) ->
 
 async def drive(url: str, count: int, logins: bool) -> None:
     """Do what the lines on standard input say."""
-    text = json.dumps({"body": {"op": "say-nothing", "text": "x" * 32}}).encode()
-    if logins:
-        text = json.dumps({"body": "count"}).encode().ljust(64)
-    clients = await connect(url, count, logins, text)
+    clients = await connect(url, count, logins)
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

@@ -88,9 +88,7 @@ class Map:
             self.on_read()
         return found
 
-    async def resolve(
-        self, type_: str, user: str, *, seen: int = 0, version: str = ""
-    ) -> Bound | Placed | Moving | NoServer:
+    async def resolve(self, type_: str, user: str, *, seen: int = 0) -> Bound | Placed | Moving | NoServer:
         self.resolves.append(seen)
         row = self.rows[type_, user]
         if row.state == "M":

@@ -20,6 +20,8 @@ from roost.binding.settings import BindingSettings
 from roost.core.owner import Owner
 from roost.discovery.service import Discovery
 from roost.settings import Settings
+from roost.store.keys.binding import partition_keys
+from roost.store.scopes import partition as partition_scope
 from roost.store.store import Store
 from roost.store.url import parse_store_url
 from roost.testing import Gateway, RunningServer, eventually, open_gateway
@@ -217,6 +219,13 @@ def on_the_store(home: Home, act: Callable[[Bindings], Coroutine[Any, Any, None]
     asyncio.run(run())
 
 
+async def forget_record(home: Home, who: str) -> None:
+    """As when the tombstone of a released user has expired."""
+    async with store_of(home) as store:
+        key = partition_keys(store.keys, partition_scope(0))["users"] + who.encode()
+        assert await store.call("DEL", key, key=key) == 1
+
+
 def test_the_command_line_tells_where_a_user_is_and_how_they_came_there(home: Home) -> None:
     up = home.up()
     api = Api(home, up.url, home.token())
@@ -250,8 +259,14 @@ def test_the_command_line_tells_where_a_user_is_and_how_they_came_there(home: Ho
         await bindings.note_moves("entity", [("ann", move)])
 
     on_the_store(home, note)
-    assert "pinned" in home.run("bindings", "explain", "ann").stdout
-    moves = json.loads(home.run("bindings", "explain", "ann", "--json").stdout)["moves"]["moves"]
+    asyncio.run(forget_record(home, "entity:ann"))
+    after = home.run("bindings", "explain", "ann").stdout
+    assert after.startswith("nobody holds them")
+    assert "unbound" in after
+    assert "pinned" in after
+    told_json = json.loads(home.run("bindings", "explain", "ann", "--json").stdout)
+    assert told_json["home"] is None
+    moves = told_json["moves"]["moves"]
     assert [(move["outcome"], move["why"]) for move in moves] == [("pinned", "in a match")]
 
     assert "UNKNOWN_HOLDER" in home.run("bindings", "of", "502").stderr

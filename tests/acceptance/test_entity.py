@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -14,9 +14,10 @@ import pytest
 from roost.binding.scripts import Bound, Placed
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
-from roost.core.errors import NotSent, OutcomeUnknown, RoostError
+from roost.core.errors import InvalidInput, NotSent, OutcomeUnknown, RoostError
 from roost.discovery.service import Discovery
-from roost.testing import RunningServer, eventually, free_port, open_store, wait_until
+from roost.servers.entity.serving import load_class
+from roost.testing import RunningServer, eventually, free_port, open_store, run_valkey, wait_until
 from roost.wire.client import Peer
 from roost.wire.codes import Code
 from roost.wire.server import Answer
@@ -31,13 +32,14 @@ AGAIN = (Code.MOVED, Code.MIGRATING, Code.OUT_OF_ORDER)
 
 @dataclass
 class Servers:
-    """A store with its manager, and entity servers on it."""
+    """A store with its manager, and entity servers on it; each test has users of its own."""
 
     home: Home
     store: str
     ports: dict[str, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     """What else is in the environment of those that are started."""
+    entities: list[Started] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         return {"ROOST_STORE": self.store, "ROOST_WIRE_SECRET": SECRET} | LEASE | self.settings
@@ -48,7 +50,19 @@ class Servers:
     def entity(self, server_id: str, *args: str) -> Started:
         port = self.ports[server_id] = free_port()
         flags = ("--id", server_id, "--port", str(port), *args)
-        return self.home.start("entity", *flags, **self.environment())
+        self.entities.append(self.home.start("entity", *flags, **self.environment()))
+        return self.entities[-1]
+
+    def leave(self) -> None:
+        """Those that run stop, so that nobody of the next test is placed on them."""
+        running = [one.process for one in self.entities if one.process.poll() is None]
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(timeout=15)
+        self.entities.clear()
+        self.ports.clear()
+        self.settings.clear()
 
 
 class Gate:
@@ -119,11 +133,26 @@ async def open_gate(servers: Servers) -> AsyncIterator[Gate]:
             await gate.close()
 
 
-@pytest.fixture
-def servers(home: Home, valkey: RunningServer) -> Servers:
-    servers = Servers(home, valkey.url)
+@pytest.fixture(scope="module")
+def module_store() -> Iterator[RunningServer]:
+    with run_valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, module_store: RunningServer) -> Iterator[Servers]:
+    servers = Servers(Home(tmp_path_factory.mktemp("entities")), module_store.url)
     servers.up()
-    return servers
+    yield servers
+    for process in servers.home.processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def servers(shared: Servers) -> Iterator[Servers]:
+    yield shared
+    shared.leave()
 
 
 async def homes_of(gate: Gate, users: list[str]) -> dict[str, str]:
@@ -163,7 +192,7 @@ async def test_g9_nothing_that_the_journal_acknowledged_is_lost_by_kill_9(server
 
 async def test_g7_a_server_that_wakes_after_its_lease_serves_nothing_stale(servers: Servers) -> None:
     first = servers.entity("501")
-    users = [f"u{n}" for n in range(10)]
+    users = [f"paused{n}" for n in range(10)]
     async with open_gate(servers) as gate:
         await homes_of(gate, users)
         stale = {user: gate.seen[user] for user in users}
@@ -231,25 +260,27 @@ def test_a_class_that_is_none_is_refused_with_what_to_do(home: Home) -> None:
         ("json:Player", "module json has no Player"),
         ("json:JSONDecoder", "no subclass of roost.Entity"),
     ):
-        done = home.run("entity", "--id", "501", "--class", name)
-        assert done.returncode != 0
-        assert said in done.stderr, done.stderr
+        with pytest.raises(InvalidInput, match=said):
+            load_class(name)
+    done = home.run("entity", "--id", "501", "--class", "nowhere:Player")
+    assert done.returncode != 0
+    assert "no module nowhere" in done.stderr, done.stderr
 
 
 async def test_a_store_that_is_away_for_longer_than_the_lease_costs_nobody_anything(
-    servers: Servers, valkey: RunningServer
+    servers: Servers, module_store: RunningServer
 ) -> None:
     """Also without a lease in the database; with one see `tests/faults/test_store_away.py`."""
     servers.settings["ROOST_ENTITY__DATABASE_LEASE_SECONDS"] = "0"
     server = servers.entity("501", "--class", JOURNAL)
-    users = [f"u{n}" for n in range(5)]
+    users = [f"away{n}" for n in range(5)]
     async with open_gate(servers) as gate:
         assert [await gate.ask(user, 1) for user in users] == [1] * 5
-        valkey.pause()
+        module_store.pause()
         wait_until(
             lambda: http(f"{ops_of(server)}/readyz").status == 503, "its lease is over by its own clock"
         )
-        valkey.resume()
+        module_store.resume()
 
         assert [await gate.ask(user, 2) for user in users] == [2] * 5
         assert metric(server, 'roost_entity_users_turned_total{what="lost"}') == 0

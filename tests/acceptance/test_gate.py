@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -523,6 +524,25 @@ async def test_a_message_that_is_too_large_ends_the_connection_and_loses_nothing
         assert (await player.ask(1)).seq == 1
 
 
+async def test_a_frame_that_is_too_large_ends_a_tcp_session_before_it_is_buffered(town: GateTown) -> None:
+    entity = await town.entity()
+    gate = await town.gate(message_bytes=1000)
+    host, port = town.tcp_urls[0].removeprefix("tcp://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(player_frame({"login": token()}))
+    await eventually(lambda: "ann" in entity.connections, "the login")
+    writer.write(player_frame({"body": "fits"}, 2))
+    await eventually(lambda: town.map.row().log == ["fits"], "what fits is executed")
+    writer.write(player_frame({"body": "x" * 2000}, 3)[:40])  # its head, and little of what it announces
+    said = await asyncio.wait_for(reader.read(), 10)
+    assert b"frame" in said
+    assert not gate.sessions
+    writer.close()
+    async with roost.play(town.tcp_urls[0], token()) as player:
+        assert (await player.ask("next")).seq == 2
+    assert town.map.row().log == ["fits", "next"]
+
+
 async def test_of_a_thousand_pipelined_messages_none_is_dropped_silently(town: GateTown) -> None:
     await town.entity()
     gate = await town.gate()
@@ -661,7 +681,7 @@ async def test_a_player_who_was_taken_over_stays_away(town: GateTown) -> None:
 
 
 async def test_a_client_that_left_during_its_login_is_not_logged_in_later(town: GateTown) -> None:
-    gate = await town.gate()
+    gate = await town.gate(wait_ms=1500)
     async with raw_client(town.urls[0]) as client:
         await client.say(login=token())
         await eventually(lambda: gate.services.finder.waits > 0, "a login that waits for a server")
@@ -784,3 +804,84 @@ async def test_a_resume_into_an_open_session_needs_no_ticket_and_keeps_the_place
     async with raw_client(town.urls[0]) as late:
         await late.say(login="ticket:ann:2", resume=welcome["resume"])
         assert (await late.hear())["welcome"]["user"] == "ann"
+
+
+@pytest.mark.parametrize("over", ["ws", "tcp"])
+async def test_a_fresh_ticket_resumes_at_another_gate_of_the_world_in_order_and_once(
+    town: GateTown, over: str
+) -> None:
+    entity = await town.entity()
+    doors = [Turnstile(), Turnstile()]
+    first, second = [await town.gate(door) for door in doors]
+    urls = town.urls if over == "ws" else town.tcp_urls
+    async with roost.play(",".join(urls), fresh_tickets("ann")) as player:
+        await player.request(0)
+        entity.behave = _silent_about(entity, {3, 4})  # executed, and the answers never come
+        asked = [await player.send(number) for number in range(1, 6)]
+        await answers(*asked[:2])
+        await eventually(lambda: town.map.row().last == 6, "all are executed")
+        entity.behave = None
+        first.sessions["ann"].port.cut("like a cable")
+        asked += [await player.send(number) for number in range(6, 40)]
+        assert await answers(*asked[2:]) == list(range(3, 40))
+        assert player.connects == 2
+        assert [door.inside for door in doors] == [[], ["ann"]]
+        assert second.sessions["ann"].session_id > entity.logins[0][1]
+    assert town.map.row().log == list(range(40))
+    assert entity.logins[-1][2]["resume"] is True
+    assert doors[0].left == [("ann", "dropped")]
+
+
+async def test_a_session_that_is_still_open_at_the_first_gate_ends_when_a_ticket_resumes_it_elsewhere(
+    town: GateTown,
+) -> None:
+    """The first gate has not noticed yet that its client is gone; its place goes back, what it had in flight
+    is executed once, and nothing that it still holds is executed behind the second gate's messages."""
+    entity = await town.entity()
+    doors = [Turnstile(), Turnstile()]
+    first, second = [await town.gate(door) for door in doors]
+    async with raw_client(town.urls[0]) as old, raw_client(town.urls[1]) as new:
+        await old.say(login="ticket:ann:1")
+        welcome = (await old.hear())["welcome"]
+        entity.behave = _silent_about(entity, {1})
+        for number in (1, 2, 3):
+            await old.say(id=number, seq=number, body=number)
+        await eventually(lambda: town.map.row().last == 3, "all are executed, and nobody has an answer")
+        entity.behave = None
+        await new.say(login="ticket:ann:2", resume=welcome["resume"])
+        assert (await new.hear())["welcome"]["types"]["entity"]["lastSeq"] == 3
+        assert (await old.hear())["bye"]["code"] == "TAKEN_OVER"
+        for number in (1, 2, 3, 4):
+            await new.say(id=number, seq=number, body=number)
+        said = [await new.hear() for _ in range(4)]
+        assert [(one["seq"], one["result"]["done"]) for one in said] == [(n, n) for n in (1, 2, 3, 4)]
+        assert [door.inside for door in doors] == [[], ["ann"]]
+        assert list(second.sessions) == ["ann"]
+        assert not first.sessions
+    assert town.map.row().log == [1, 2, 3, 4]
+
+
+async def test_a_resume_token_alone_opens_no_other_gate_of_the_world(town: GateTown) -> None:
+    """Its place is held by the first gate; the second asks for a ticket, and costs nobody anything."""
+    await town.entity()
+    doors = [Turnstile(), Turnstile()]
+    for door in doors:
+        await town.gate(door)
+    async with raw_client(town.urls[0]) as here, raw_client(town.urls[1]) as there:
+        await here.say(login="ticket:ann:1")
+        welcome = (await here.hear())["welcome"]
+        await there.say(login="", resume=welcome["resume"])
+        assert (await there.hear())["bye"]["code"] == "TICKET_REFUSED"
+        await here.say(body=1)
+        assert (await here.hear())["seq"] == 1
+    assert doors[1].inside == []
+
+
+def fresh_tickets(user: str) -> Callable[[], Awaitable[str]]:
+    """A player's way to a waiting room that has a ticket whenever it is asked."""
+    numbers = itertools.count(1)
+
+    async def ticket() -> str:
+        return f"ticket:{user}:{next(numbers)}"
+
+    return ticket

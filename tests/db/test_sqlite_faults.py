@@ -57,6 +57,32 @@ async def test_what_was_acknowledged_survives_kill_9(url: str) -> None:
             assert row.state == f"{user} {row.revision}".encode() * 20
 
 
+READER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("select count(*) from roost_users").fetchone()[0])
+connection.close()
+"""
+
+
+def users_seen_by_another_process(url: str) -> int:
+    """It opens the file, and closes it in good order: the last one to do so takes the log away."""
+    path = url.removeprefix("sqlite:///").partition("?")[0]
+    return int(subprocess.run([sys.executable, "-c", READER, path], capture_output=True, check=True).stdout)
+
+
+async def test_a_process_that_closes_the_file_takes_no_log_away_from_one_that_opened_it_twice(
+    url: str,
+) -> None:
+    """An entity server has a second connection for its lease. POSIX drops all locks of a process on a file
+    when the process closes any descriptor of it, and who has no lock counts as gone."""
+    async with open_database(url) as db, open_database(url):
+        assert isinstance(await db.claim("entity", "anna", A, 5, judged=0), Claimed)
+        assert await asyncio.to_thread(users_seen_by_another_process, url) == 1
+        assert isinstance(await db.claim("entity", "bob", A, 5, judged=0), Claimed)
+        assert await asyncio.to_thread(users_seen_by_another_process, url) == 2
+
+
 @contextlib.contextmanager
 def raw(url: str) -> Iterator[sqlite3.Connection]:
     path = url.removeprefix("sqlite:///").partition("?")[0]

@@ -32,7 +32,7 @@ class Book(roost.Entity):
         if number is None:
             return self.numbers
         self.numbers.append(number)
-        return len(self.numbers)
+        return self.home.server_id
 
 
 class JournaledBook(Book):

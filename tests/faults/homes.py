@@ -16,12 +16,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import roost
 from roost.core.errors import OutcomeUnknown, RoostError
 from roost.core.passes import sign_login
 from roost.core.signing import parse_keys
-from roost.sdk.play import GateRefused, Player
+from roost.sdk.play import GateRefused, Player, Reply
 from roost.testing import free_port, wait_until
 
 GATES = ("gate-1", "gate-2")
@@ -157,13 +158,20 @@ def two_free_ports() -> int:
             return port
 
 
+class Acknowledged(NamedTuple):
+    """The answer to a number: when it came, and the server id of the home that wrote it."""
+
+    at: float
+    home: str
+
+
 @dataclass
 class Writer:
     """One user who has numbers written into their book, two under way at a time."""
 
     user: str
-    acknowledged: dict[int, float] = field(default_factory=dict)
-    """Number → when its answer came."""
+    acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
+    """By number."""
     refused: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
@@ -183,16 +191,16 @@ class Writer:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), pause_s())
 
-    async def _settle(self, number: int, answer: Awaitable[object]) -> None:
+    async def _settle(self, number: int, answer: Awaitable[Reply]) -> None:
         try:
-            await answer
+            reply = await answer
         except OutcomeUnknown:
             self.unknown.add(number)
         except GateRefused as error:
             self.refused.add(number)
             self.reasons.append(error.reason)
         else:
-            self.acknowledged[number] = time.monotonic()
+            self.acknowledged[number] = Acknowledged(time.monotonic(), reply.result)
 
     async def read(self, player: Player, within_s: float) -> None:
         """What the book holds in the end, from whichever home has it by then."""
@@ -205,11 +213,11 @@ class Writer:
                     raise AssertionError(f"{self.user} reads nothing: {error.message}") from error
                 await asyncio.sleep(0.5)
 
-    def lost(self) -> dict[int, float]:
+    def lost(self) -> list[Acknowledged]:
         """Acknowledged, and not in the book."""
         assert self.book is not None
         kept = set(self.book)
-        return {number: at for number, at in self.acknowledged.items() if number not in kept}
+        return [answer for number, answer in self.acknowledged.items() if number not in kept]
 
 
 class Crowd:
@@ -257,17 +265,17 @@ class Crowd:
         for task in self._writing:
             task.cancel()
 
-    def judge(self) -> dict[int, float]:
-        """Order and exactly-once hold for everybody. Returns what was acknowledged and is lost, and when."""
-        lost: dict[int, float] = {}
-        for number, writer in enumerate(self._writers):
+    def judge(self) -> list[Acknowledged]:
+        """Order and exactly-once hold for everybody. Returns what was acknowledged and is lost."""
+        lost: list[Acknowledged] = []
+        for writer in self._writers:
             book = writer.book
             assert book is not None
             assert book == sorted(set(book)), f"{writer.user}: doubled or out of order: {book}"
             executed = set(book)
             assert not writer.refused & executed, f"{writer.user}: refused and executed all the same"
             assert executed <= writer.acknowledged.keys() | writer.unknown, f"{writer.user}: never sent"
-            lost |= {number * 1_000_000 + one: at for one, at in writer.lost().items()}
+            lost += writer.lost()
         return lost
 
     def summary(self) -> str:

@@ -135,6 +135,7 @@ class Keeper:
                     type=type_,
                     server=server_id,
                     life=life,
+                    version=self.partition.version_of(type_),
                     count=min(budget, REPLACE_BATCH),
                     draw=random.getrandbits(DRAW_BITS),
                     slow_ms=self.partition.settings.slow_start_seconds * 1000,

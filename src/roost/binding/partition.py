@@ -16,6 +16,7 @@ from roost.binding.rules import (
     check_user,
     check_version,
     parse_types,
+    parse_versions,
 )
 from roost.binding.scripts import (
     Beaten,
@@ -102,6 +103,7 @@ class Partition:
         self.settings = settings
         keys = partition_keys(store.keys, self.scope)
         self._types = frozenset(parse_types(settings.types))
+        self._versions = parse_versions(settings.versions)
         self._store = store
         self._feed = store.keys.feed(self.scope)
         self._users = keys["users"]
@@ -118,15 +120,17 @@ class Partition:
         key = self._users + f"{type_}:{user}".encode()
         return Record.read(await self._store.call("HMGET", key, *FIELDS, key=key, idempotent=True))
 
-    async def resolve(
-        self, type_: str, user: str, *, seen: int = 0, version: str = "", place: bool = True
-    ) -> Resolved:
+    def version_of(self, type_: str) -> str:
+        """That a server must have to get users of this type; empty: any."""
+        return self._versions.get(type_, "")
+
+    async def resolve(self, type_: str, user: str, *, seen: int = 0, place: bool = True) -> Resolved:
         check_user(type_, user)
         return await self.scripts.resolve(
             type=type_,
             user=user,
             above=check_epoch(seen, "seen"),
-            version=check_version(version, MAX_TEXT),
+            version=self.version_of(type_),
             place=int(place),
             draw=random.getrandbits(DRAW_BITS),
             slow_ms=self.settings.slow_start_seconds * 1000,
@@ -142,6 +146,7 @@ class Partition:
             server=owner.server_id,
             life=owner.life,
             above=check_epoch(seen, "seen"),
+            version=self.version_of(type_),
             max_step_ms=MAX_STEP_MS,
         )
 

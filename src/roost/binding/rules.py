@@ -41,6 +41,18 @@ def parse_types(text: str) -> tuple[str, ...]:
     return types
 
 
+def parse_versions(text: str) -> dict[str, str]:
+    """Read `entity=2.0,room=1.1`: the version that a server of a type must have to get users placed."""
+    versions: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        type_, _, version = (word.strip() for word in part.partition("="))
+        check_name(type_, "type")
+        if type_ in versions or not version:
+            raise InvalidInput(f"{type_} needs one version: {type_}=2.0")
+        versions[type_] = check_version(version, limits.MAX_TEXT)
+    return versions
+
+
 def check_user(type_: str, user: str) -> None:
     check_name(type_, "type")
     check_id(user, "userId")

@@ -106,18 +106,20 @@ class Bindings:
         """What the map says, in one plain read; whether the owner is alive is not asked."""
         return self._of(type_, user).read(type_, user)
 
-    async def resolve(self, type_: str, user: str, *, seen: int = 0, version: str = "") -> Resolved:
+    async def resolve(self, type_: str, user: str, *, seen: int = 0) -> Resolved:
         """Who holds a user; places whoever has no living owner. A grant is above `seen`."""
         partition = self._of(type_, user)
         if self._chooser is None:
-            return await partition.resolve(type_, user, seen=seen, version=version)
-        found = await partition.resolve(type_, user, seen=seen, version=version, place=False)
+            return await partition.resolve(type_, user, seen=seen)
+        found = await partition.resolve(type_, user, seen=seen, place=False)
         if found != NoServer(UNPLACED):
             return found
         owner = await self._chooser.choose(type_, user)
         placed = await partition.bind(type_, user, owner, seen=seen) if owner else found
-        if isinstance(placed, NoServer):  # it filled up or ended meanwhile: the store knows one that did not
-            return await partition.resolve(type_, user, seen=seen, version=version)
+        if isinstance(
+            placed, NoServer
+        ):  # it filled up or ended, or its version is wrong: the store knows one
+            return await partition.resolve(type_, user, seen=seen)
         return placed
 
     async def bind(self, type_: str, user: str, owner: Owner, *, seen: int = 0) -> Resolved:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roost.binding.rules import LEAST_LOADED, MAX_PARTITIONS, SERVER_TYPE, STRATEGIES, parse_types
+from roost.binding.rules import (
+    LEAST_LOADED,
+    MAX_PARTITIONS,
+    SERVER_TYPE,
+    STRATEGIES,
+    parse_types,
+    parse_versions,
+)
 from roost.core.lease import MIN_TTL_MS
 from roost.core.setting import check_fields, checked, setting
 
@@ -59,6 +66,12 @@ class BindingSettings:
         "with fewer users), or a strategy of balancing such as consistent_hash.",
         choices=STRATEGIES,
     )
+    versions: str = setting(
+        "",
+        "Version that a server must have to get users who have no home, by service type: "
+        "entity=2.0,room=1.1. Whoever has a home keeps it, whatever its version. Empty, or a type that is "
+        "not named: any.",
+    )
 
     move_block_ms: int = setting(
         500,
@@ -98,6 +111,7 @@ class BindingSettings:
     def faults(self) -> list[str]:
         faults = check_fields(self)
         checked(faults, "types", parse_types, self.types)
+        checked(faults, "versions", parse_versions, self.versions)
         if self.beat_ms * 2 > self.lease_ms:
             faults.append(f"beat_ms is {self.beat_ms}, at most half of lease_ms ({self.lease_ms}) is useful")
         if self.move_block_ms > self.move_mark_ms:

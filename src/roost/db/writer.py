@@ -179,9 +179,14 @@ def walk(connection: sqlite3.Connection, steps: Steps[Any]) -> Any:
 
 
 def create_file(path: Path) -> None:
-    """An empty file that only its owner can read: it will hold what users own."""
+    """An empty file that only its owner can read: it will hold what users own.
+
+    One that is there is not touched: to close it would drop the locks of this process's other connections,
+    and the next process to close the file would take away the log that they go on writing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def translated(error: Exception, url: DatabaseUrl) -> Exception:

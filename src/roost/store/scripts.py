@@ -11,6 +11,7 @@ those of the contract. A lost or renamed field is found when the script is loade
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
@@ -141,13 +142,22 @@ class Library:
         """Load `roost/<capability>/lua/<name>.lua`; `answers` are its reply words as classes."""
         key = (capability, name)
         if key not in self.scripts:
-            folder = folder or files(f"roost.{capability}") / "lua"
-            text = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
-            contract = parse_script(name, text, folder, SHARED)
+            contract = _shipped(capability, name) if folder is None else _read(folder, name)
             self.scripts[key] = Script(contract, answers, self._topology, self._options)
         elif set(answers) != set(self.scripts[key].answers):
             raise ContractError(f"{name}: it was loaded with other answer classes")
         return self.scripts[key]
+
+
+@functools.cache
+def _shipped(capability: str, name: str) -> Contract:
+    """A script of the package, which does not change while the process runs: parsed for its first store."""
+    return _read(files(f"roost.{capability}") / "lua", name)
+
+
+def _read(folder: Traversable, name: str) -> Contract:
+    text = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    return parse_script(name, text, folder, SHARED)
 
 
 class _Builder:

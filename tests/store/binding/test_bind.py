@@ -46,6 +46,9 @@ async def test_a_server_that_cannot_take_them_is_refused_with_the_reason(town: T
     await town.bind("bob", full)
     assert await town.bind("ann", full) == NoServer("all full")
 
+    other = await town.opens("s3", version="1")
+    assert await town.bind("ann", other, version="2") == NoServer("version")
+
     await town.pass_ms(LEASE_MS)
     assert await town.bind("ann", full) == NoServer("none registered")
     assert await town.read("ann") is None

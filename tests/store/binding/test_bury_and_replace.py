@@ -72,6 +72,17 @@ async def test_a_seat_that_a_move_had_taken_on_the_ended_server_goes_with_the_mo
     await invariants(town)
 
 
+async def test_they_are_placed_on_servers_of_the_right_version_alone(town: Town) -> None:
+    await town_of_ten(town)
+    await town.opens("s2", version="1")
+    right = await town.opens("s3", version="2")
+    await town.bury("s1")
+
+    assert await town.replace(version="3") == Replaced(0, 10)
+    assert await town.replace(version="2") == Replaced(10, 0)
+    assert len(await town.binders(right)) == 10
+
+
 async def test_only_the_leader_places(town: Town) -> None:
     await town_of_ten(town)
     await town.opens("s2")

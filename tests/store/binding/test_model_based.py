@@ -51,11 +51,10 @@ class Machine(StoreMachine):
         return 0 if ahead is None else self.highest.get(user, 0) + ahead
 
     def granted(self, user: str, epoch: int, *above: int) -> None:
-        """Epochs only rise: above what the caller has seen, and also over a record that was lost."""
-        assert epoch >= self.model.now or above
+        """Epochs only rise: above what the record and the caller have seen, and, as they are not below the
+        clock, also over a record that was lost, unless the lost one was ahead of the clock."""
+        assert epoch >= self.model.now
         assert all(epoch > other for other in above)
-        if self.highest.get(user, 0) < self.model.now:
-            assert epoch > self.highest.get(user, 0)
         self.highest[user] = max(epoch, self.highest.get(user, 0))
 
     # -- gates
@@ -187,8 +186,12 @@ class Machine(StoreMachine):
         self.do(self.town.lead())
         for owner in sorted(self.model.orphans):
             self.town.draw = draw
+            held = {user: self.model.of(user).e for user in self.model.seats.get(owner, ())}
             expected = self.model.replace(owner, draw)
             assert self.do(self.town.replace(owner.server_id, int(owner.life))) == expected
+            for user, was in held.items():
+                if self.model.of(user).e != was:
+                    self.granted(user, self.model.of(user).e, was)
 
     # -- moves
 
@@ -211,8 +214,8 @@ class Machine(StoreMachine):
         else:
             assert answer == expected
         if isinstance(expected, Frozen):
-            assert expected.epoch > record.e
-            self.highest[user] = max(expected.epoch, self.highest.get(user, 0))
+            if expected.epoch != record.ne:
+                self.granted(user, expected.epoch, record.e, record.ne)
             self.promised[user] = (move, target, expected.epoch)
 
     @rule(user=USERS, late=st.booleans())

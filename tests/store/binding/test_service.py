@@ -49,7 +49,9 @@ async def bindings_of(store: Store, *owners: Owner, partitions: int = 1, capacit
     return bindings
 
 
-async def opens(store: Store, bindings: Bindings, owner: Owner, *, capacity: int = 0) -> None:
+async def opens(
+    store: Store, bindings: Bindings, owner: Owner, *, capacity: int = 0, version: str = ""
+) -> None:
     for partition in bindings.partitions:
         town = Town(store, partition.number)
         await town.lead()
@@ -57,7 +59,9 @@ async def opens(store: Store, bindings: Bindings, owner: Owner, *, capacity: int
         now = await store.call("TIME", key=key)
         town.now = int(now[0]) * 1_000_000 + int(now[1])
         await town.sync((owner.server_id, int(owner.life), "1"))
-        answer = await bindings.beat("entity", owner, capacity=capacity, partition=partition.number)
+        answer = await bindings.beat(
+            "entity", owner, capacity=capacity, version=version, partition=partition.number
+        )
         assert answer == Beaten(6000)
 
 
@@ -126,6 +130,21 @@ async def test_a_strategy_chooses_and_the_store_steps_in_where_it_fails(store: S
     assert isinstance(await bindings.resolve("entity", "bob"), Placed), "the chosen one is not there"
     assert isinstance(await bindings.resolve("entity", "cy"), Placed), "nobody was chosen"
     assert always.asked == [("entity", "ann"), ("entity", "bob"), ("entity", "cy")]
+
+
+async def test_whoever_has_no_home_is_placed_on_the_version_of_the_settings(store: Store) -> None:
+    before = await bindings_of(store, S1)
+    was = await before.resolve("entity", "ann")
+    assert isinstance(was, Placed)
+    settings, always = BindingSettings(versions="entity=2.0", strategy="consistent_hash"), Always(S1, S1)
+    chosen = Bindings(store, settings, Nobody(), chooser=always)
+
+    assert await chosen.resolve("entity", "ann") == Bound(*S1, was.epoch, 0), "who has a home keeps it"
+    assert await chosen.resolve("entity", "bob") == NoServer("version")
+    await opens(store, before, S2, version="2.0")
+    placed = await chosen.resolve("entity", "bob")
+    assert isinstance(placed, Placed)
+    assert placed.owner == S2, "the strategy's choice has another version"
 
 
 async def test_users_spread_over_partitions_and_each_server_is_counted_once(any_store: Store) -> None:
@@ -223,7 +242,6 @@ async def test_a_long_journal_is_read_in_pages(store: Store) -> None:
         lambda b: b.resolve("entity", "x" * 129),
         lambda b: b.resolve("entity", "ann", seen=-1),
         lambda b: b.resolve("entity", "ann", seen=2**60),
-        lambda b: b.resolve("entity", "ann", version="a\tb"),
         lambda b: b.bind("entity", "ann", Owner("s:1", "7")),
         lambda b: b.bind("entity", "ann", Owner("s1", "x")),
         lambda b: b.renew("entity", "ann", S1, above=2**53),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from roost.binding.model import FIELDS, Record
 from roost.binding.scripts import (
@@ -44,6 +45,8 @@ from roost.store.keys import Key
 from roost.store.keys.binding import partition_keys
 from roost.store.store import Store
 from tests.store.reading import fields_of, keys_below, whole_feed
+
+Read = TypeVar("Read")
 
 T0 = 1_700_000_000_000_000
 MS = 1_000
@@ -101,7 +104,7 @@ class Town:
         return answer
 
     async def bind(
-        self, user: str = "ann", owner: Owner = S1, *, seen: int = 0, type_: str = TYPE
+        self, user: str = "ann", owner: Owner = S1, *, seen: int = 0, version: str = "", type_: str = TYPE
     ) -> Resolved:
         return await self.scripts.bind(
             type=type_,
@@ -109,6 +112,7 @@ class Town:
             server=owner.server_id,
             life=owner.life,
             above=seen,
+            version=version,
             max_step_ms=MAX_STEP_MS,
             now=self.now,
         )
@@ -315,7 +319,14 @@ class Town:
         )
 
     async def replace(
-        self, server: str = "s1", life: int = 7, *, count: int = 100, holder: str = HOLDER, type_: str = TYPE
+        self,
+        server: str = "s1",
+        life: int = 7,
+        *,
+        count: int = 100,
+        holder: str = HOLDER,
+        version: str = "",
+        type_: str = TYPE,
     ) -> Replaced | Deposed:
         return await self.scripts.replace(
             holder=holder,
@@ -323,6 +334,7 @@ class Town:
             type=type_,
             server=server,
             life=str(life),
+            version=version,
             count=count,
             draw=self.draw,
             slow_ms=self.slow_ms,
@@ -429,22 +441,26 @@ class State:
 async def read_state(town: Town) -> State:
     store = town.store
 
-    async def below(part: str) -> dict[str, bytes]:
-        return await keys_below(store, town.key(part))
+    async def each(part: str, read: Callable[[bytes], Awaitable[Read]]) -> dict[str, Read]:
+        below = await keys_below(store, town.key(part))
+        return dict(zip(below, await asyncio.gather(*map(read, below.values())), strict=True))
 
-    users = {name: await fields_of(store, key) for name, key in (await below("users")).items()}
-    binders: dict[str, set[str]] = {}
-    for name, key in (await below("binders")).items():
-        found = await store.call("ZRANGE", key, 0, -1, key=key)
-        binders[name] = {user.decode() for user in found}
-    ranking: dict[str, dict[str, int]] = {}
-    for name, key in (await below("ranking")).items():
+    async def binders_of(key: bytes) -> set[str]:
+        return {user.decode() for user in await store.call("ZRANGE", key, 0, -1, key=key)}
+
+    async def ranking_of(key: bytes) -> dict[str, int]:
         flat = await store.call("ZRANGE", key, 0, -1, "WITHSCORES", key=key)
-        ranking[name] = {flat[at].decode(): int(float(flat[at + 1])) for at in range(0, len(flat), 2)}
-    rows = {
-        name: packed.split("\t") for name, packed in (await fields_of(store, town.key("servers"))).items()
-    }
-    return State(users, binders, ranking, rows, int((await town.numbers()).get("clock_ms", "0")))
+        return {flat[at].decode(): int(float(flat[at + 1])) for at in range(0, len(flat), 2)}
+
+    users, binders, ranking, packed, numbers = await asyncio.gather(
+        each("users", lambda key: fields_of(store, key)),
+        each("binders", binders_of),
+        each("ranking", ranking_of),
+        fields_of(store, town.key("servers")),
+        town.numbers(),
+    )
+    rows = {name: row.split("\t") for name, row in packed.items()}
+    return State(users, binders, ranking, rows, int(numbers.get("clock_ms", "0")))
 
 
 async def invariants(town: Town) -> State:

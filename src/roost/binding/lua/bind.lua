@@ -1,6 +1,6 @@
 #!lua
--- Place a user who has no living owner onto this life of a server, which the caller chose. It must take new users and have
--- room; else nobody is placed, and the reply says why. Whoever has an owner keeps it, as in `resolve`.
+-- Place a user who has no living owner onto this life of a server, which the caller chose. It must take new users, have
+-- room and be of `version`; else nobody is placed, and the reply says why. Whoever has an owner keeps it, as in `resolve`.
 --
 -- KEYS @binding
 --   partition users servers binders ranking seen feed bell
@@ -10,13 +10,14 @@
 --   server       string  server id
 --   life         string  of the server
 --   above        int     the highest epoch that the caller has seen; 0: none
+--   version      string  that the server must have; empty: any
 --   max_step_ms  int     the most that this look may add to the lease clock
 --   now          int     test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   BOUND server_id:string life:string epoch:int previous:int              has a living owner, perhaps another
 --   PLACED server_id:string life:string epoch:int previous:int why:string  is held there from now on
 --   MOVING server_id:string life:string epoch:int left_ms:int              is on the move for so long at most
---   NO_SERVER why:string                                                   this life is none registered, none willing or all full
+--   NO_SERVER why:string                                                   this life is none registered, none willing or all full; version: it has another
 -- FLAGS idempotent
 
 -- @include partition_clock
@@ -45,6 +46,9 @@ if not row then
 end
 if row.open ~= '1' then
   return { 'NO_SERVER', 'none willing' }
+end
+if args.version ~= '' and row.version ~= args.version then
+  return { 'NO_SERVER', 'version' }
 end
 if row.capacity > 0 and redis.call('ZCARD', keys.binders .. args.type .. ':' .. args.server .. ':' .. args.life) >= row.capacity then
   return { 'NO_SERVER', 'all full' }

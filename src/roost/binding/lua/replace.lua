@@ -10,6 +10,7 @@
 --   type         string  service type
 --   server       string  server id
 --   life         string  that has ended
+--   version      string  that the server must have; empty: any
 --   count        int     bound: users that are looked at
 --   draw         int     random, 0 to 2^48: picks the servers that are compared
 --   slow_ms      int     how long a server is new
@@ -38,7 +39,7 @@ for _, user in ipairs(redis.call('ZRANGE', binders, 0, args.count - 1)) do
   if not is_held and not is_expected then
     redis.call('ZREM', binders, user)
   elseif is_held and not (record.st == 'M' and record.dt > ctx.clock) then
-    if not place(keys, ctx, record, '', 0, 'failover') then
+    if not place(keys, ctx, record, args.version, 0, 'failover') then
       break
     end
     placed = placed + 1

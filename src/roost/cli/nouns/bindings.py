@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from roost.api.binding import ENTITY, HeldUsers, Holder, HolderList, Home, HomeHistory
+from roost.api.binding import ENTITY, HeldUsers, Holder, HolderList, Home, HomeHistory, UnknownBinding
 from roost.api.drain import MoveList, MoveView
 from roost.cli.client import quoted
 from roost.cli.context import NOTHING, Context, takes
@@ -25,7 +25,8 @@ UserArgument = Annotated[str, typer.Argument(help="User id.")]
 class Told(msgspec.Struct):
     """What `explain` shows."""
 
-    home: Home
+    home: Home | None
+    """None: nothing is known of them any more but what follows."""
     changes: HomeHistory
     moves: MoveList
 
@@ -112,15 +113,20 @@ def release(cli: Context, user: UserArgument, type: OneType = ENTITY) -> None:  
 @takes(*ASK_AND_SHOW)
 def explain(cli: Context, user: UserArgument, type: OneType = ENTITY) -> None:  # noqa: A002
     """Show where a user is, how they came there, and what became of each move; newest first."""
-    home = _home(cli, user, type)
     path, query = f"/bind/v1/users/{quoted(user)}", [("type", type)]
     changes = cli.ask("GET", f"{path}/history", HomeHistory, query=query)
     moves = cli.ask("GET", f"{path}/moves", MoveList, query=query)
+    try:
+        home = _home(cli, user, type)
+    except UnknownBinding:  # a released one is forgotten before the feed and the moves are
+        if not changes.changes and not moves.moves:
+            raise
+        home = None
     cli.show(Told(home, changes, moves), view_told)
 
 
 def view_told(told: Told) -> Iterator[Part]:
-    yield from view_home(told.home)
+    yield from view_home(told.home) if told.home else ("nobody holds them; what is known of before:",)
     rows = [(c.at, c.why, c.source or "-", c.server_id or "-", str(c.epoch)) for c in told.changes.changes]
     yield Table(("at", "why", "from", "to", Column("epoch", drop=1)), rows)
     if told.moves.moves:

@@ -42,7 +42,7 @@ class Homes(Protocol):
     async def read(self, type_: str, user: str) -> Record | None: ...
 
     async def resolve(
-        self, type_: str, user: str, *, seen: int = 0, version: str = ""
+        self, type_: str, user: str, *, seen: int = 0
     ) -> Bound | Placed | Moving | NoServer: ...
 
 
