@@ -71,7 +71,8 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         ours = float(f"{median(self.rounds):.4g}")
-        return {"case": self.name, "unit": self.unit, "ours": ours, "peers": {}, "ratio": {}}
+        promise = {} if self.most is None else {"bound": self.most, "met": self.kept_all()}
+        return {"case": self.name, "unit": self.unit, "ours": ours, **promise, "peers": {}, "ratio": {}}
 
 
 def machine() -> dict[str, str | int]:

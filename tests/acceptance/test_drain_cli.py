@@ -98,6 +98,23 @@ def test_an_operator_starts_looks_pauses_resumes_and_cancels(api: Api) -> None:
     assert "JOB_STATE" in refused.stderr
 
 
+def test_an_operator_evens_out_and_takes_out_the_emptiest(api: Api) -> None:
+    lives = {one["serverId"]: one["life"] for one in api.ask("GET", "/sd/v1/instances").json["instances"]}
+
+    async def crowd(bindings: Bindings) -> None:
+        for number in range(6):
+            await bindings.bind("entity", f"u{number}", Owner("501", lives["501"]))
+
+    on_the_store(api.home, crowd)
+    plan = shown(api.home, "start", "--emptiest", "1", "--plan")
+    assert plan["sources"][0]["serverId"] in ("502", "503")
+    job = shown(api.home, "rebalance", "--users", "2")
+    assert (job["kind"], job["servers"], job["to"]) == ("rebalance", ["501"], ["502"])
+    shown(api.home, "cancel", job["id"])
+    scaled_in = shown(api.home, "start", "--emptiest", "1", "--no-follow")
+    assert (scaled_in["kind"], scaled_in["servers"]) == ("drain", [plan["sources"][0]["serverId"]])
+
+
 def test_ctrl_c_ends_the_picture_and_not_the_job(api: Api) -> None:
     home = api.home
     with subprocess.Popen(
@@ -124,6 +141,8 @@ WRONG = (
     (("pause", "nobody"), "UNKNOWN_JOB"),
     (("rollback", "nobody"), "UNKNOWN_JOB"),
     (("report", "nobody"), "UNKNOWN_JOB"),
+    (("start",), "no server is named"),
+    (("start", "501", "--emptiest", "1"), "give one of the two"),
     (("start", "999"), "UNKNOWN_HOLDER"),
     (("start", "501", "--version", "9.9"), "NOWHERE_TO_MOVE"),
     (("start", "5{01"), "INVALID_ID"),

@@ -100,6 +100,39 @@ async def test_a_plan_starts_nothing(gateway: Gateway, query: str, field: bool) 
     assert (await ask(gateway, "GET", JOBS))["jobs"] == []
 
 
+async def settled(gateway: Gateway, server_id: str, count: int) -> None:
+    """So many more live there."""
+    rows = await gateway.platform.bindings.servers("entity")
+    [owner] = [Owner(row.server_id, row.life) for row in rows if row.server_id == server_id]
+    for number in range(count):
+        await gateway.platform.bindings.bind("entity", f"{server_id}-{number}", owner)
+
+
+async def test_crowded_servers_give_to_empty_ones(gateway: Gateway) -> None:
+    await settled(gateway, "501", 20)
+    wanted = {"kind": "rebalance", "users": 6}
+
+    plan = (await ask(gateway, "POST", f"{JOBS}?plan=1", wanted))["plan"]
+    assert [(one["serverId"], one["moves"]) for one in plan["sources"]] == [("501", 6)]
+    assert [(one["serverId"], one["moves"]) for one in plan["targets"]] == [("502", 6)]
+
+    job = (await ask(gateway, "POST", JOBS, wanted))["job"]
+    assert (job["kind"], job["servers"], job["to"]) == ("rebalance", ["501"], ["502"])
+
+
+async def test_the_emptiest_are_drained_when_fewer_are_needed(gateway: Gateway) -> None:
+    await settled(gateway, "501", 5)
+    await settled(gateway, "503", 9)
+
+    plan = (await ask(gateway, "POST", f"{JOBS}?plan=1", {"emptiest": 1}))["plan"]
+    assert [one["serverId"] for one in plan["sources"]] == ["502"]
+    assert plan["rollbackUntil"].startswith("until the end of 502")
+
+    job = (await ask(gateway, "POST", JOBS, {"emptiest": 1}))["job"]
+    assert (job["kind"], job["servers"]) == ("drain", ["502"])
+    assert (await ask(gateway, "POST", JOBS, {"emptiest": 1}))["job"]["id"] == job["id"]
+
+
 async def test_an_operator_pauses_resumes_and_cancels(gateway: Gateway) -> None:
     job = await started(gateway, "501")
     path = f"{JOBS}/{job['id']}"
@@ -155,6 +188,10 @@ async def done(gateway: Gateway, job_id: str, report: GateReport) -> None:
         ({"servers": ["501"], "maxBlockMs": -1}, (400, "INVALID_INPUT")),
         ({"servers": ["501"], "deadlineSeconds": 10**9}, (400, "INVALID_INPUT")),
         ({"servers": ["501"], "users": -1}, (400, "INVALID_INPUT")),
+        ({"servers": ["501"], "emptiest": 1}, (400, "INVALID_INPUT")),
+        ({"emptiest": MAX_SERVERS + 1}, (400, "INVALID_INPUT")),
+        ({"emptiest": 3}, (409, "NOWHERE_TO_MOVE")),
+        ({"emptiest": 4}, (409, "NOWHERE_TO_MOVE")),
         ({"servers": ["501"], "kind": "magic"}, (400, "INVALID_INPUT")),
         ({"servers": ["501"], "by": "x" * 256}, (400, "INVALID_INPUT")),
         ({"servers": ["501"], "version": "x" * 256}, (400, "INVALID_INPUT")),

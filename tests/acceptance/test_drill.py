@@ -125,10 +125,10 @@ def test_a_fault_that_nobody_knows_is_refused_before_anything_starts(home: Home)
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("kill", ["", "source", "gate"])
+@pytest.mark.parametrize("kill", ["", "source", "target", "controller", "gate", "store"])
 def test_a_hot_update_goes_unnoticed_by_those_who_play(home: Home, kill: str) -> None:
     folder = home.folder / "hotfix"
-    size = ("--clients", "4", "--users", "80", "--rate", "40", *(("--kill", kill) if kill else ()))
+    size = ("--clients", "4", "--users", "60", "--rate", "20", *(("--kill", kill) if kill else ()))
     done = home.run_for(180, "drill", "hotfix", *size, "--folder", str(folder), "--json")
 
     assert done.returncode == 0, done.stdout + done.stderr

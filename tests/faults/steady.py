@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 import roost
 from roost.core.errors import OutcomeUnknown, RoostError
 from roost.sdk.play import GateRefused, Player, Reply
-from tests.faults.homes import Town
+from tests.faults.homes import Acknowledged, Town
 
 TICK_S = 0.01
 LOGINS = 50
 """At once."""
+UNKNOWN = "OUTCOME_UNKNOWN"
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Sender:
 
     player: Player
     sent: int = 0
-    acknowledged: set[int] = field(default_factory=set)
+    acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     unknown: set[int] = field(default_factory=set)
     waits: list[float] = field(default_factory=list)
@@ -31,12 +33,13 @@ class Sender:
     version: str = ""
     _answers: set[asyncio.Future[Reply]] = field(default_factory=set)
 
-    async def send(self) -> None:
+    async def send(self) -> asyncio.Future[Reply]:
         self.sent += 1
         number, began = self.sent, time.monotonic()
         answer = await self.player.send({"n": number})
         self._answers.add(answer)
         answer.add_done_callback(lambda done: self._settle(number, began, done))
+        return answer
 
     def _settle(self, number: int, began: float, answer: asyncio.Future[Reply]) -> None:
         self._answers.discard(answer)
@@ -47,7 +50,7 @@ class Sender:
         elif isinstance(error, GateRefused):
             self.refused[number] = error.reason
         elif error is None:
-            self.acknowledged.add(number)
+            self.acknowledged[number] = Acknowledged(time.monotonic(), answer.result().result)
         else:
             self.refused[number] = str(error)
 
@@ -100,6 +103,12 @@ class SteadyCrowd:
                 await sender.send()
             await asyncio.sleep(TICK_S)
 
+    async def all_at_once(self) -> None:
+        """Everybody sends something; until a good half has the answer."""
+        answers = [await sender.send() for sender in self.senders]
+        for answer in answers[: len(answers) * 2 // 3]:
+            await asyncio.wait([answer], timeout=1.0)
+
     async def stop_sending(self) -> None:
         assert self._sending is not None
         self._sending.cancel()
@@ -120,13 +129,21 @@ class SteadyCrowd:
             assert book == sorted(set(book)), f"{user}: doubled or out of order: {book}"
             executed = set(book)
             assert not executed & sender.refused.keys(), f"{user}: refused and executed all the same"
-            assert executed <= sender.acknowledged | sender.unknown, f"{user}: never sent"
+            assert executed <= sender.acknowledged.keys() | sender.unknown, f"{user}: never sent"
 
-    def lost(self) -> int:
-        return sum(len(sender.acknowledged - set(sender.book)) for sender in self.senders)
+    def lost(self) -> list[Acknowledged]:
+        """Acknowledged, and not in the book."""
+        return [
+            answer
+            for sender in self.senders
+            for number, answer in sender.acknowledged.items()
+            if number not in sender.book
+        ]
 
-    def unanswered(self) -> int:
-        return sum(len(sender.refused) + len(sender.unknown) for sender in self.senders)
+    def unanswered(self) -> Counter[str]:
+        """Requests without a result, by what was said of them."""
+        told = Counter(reason for sender in self.senders for reason in sender.refused.values())
+        return told + Counter({UNKNOWN: sum(len(sender.unknown) for sender in self.senders)})
 
     def sent(self) -> int:
         return sum(sender.sent for sender in self.senders)
@@ -140,11 +157,10 @@ class SteadyCrowd:
 
     def summary(self) -> str:
         waits = sorted(wait for sender in self.senders for wait in sender.waits)
-        reasons = {reason for sender in self.senders for reason in sender.refused.values()}
+        lost, without = len(self.lost()), dict(self.unanswered())
         return (
-            f"{len(self.senders)} users, {self.sent()} requests at {self._rate:g}/s: {self.lost()} lost, "
-            f"{sum(len(s.unknown) for s in self.senders)} unknown, "
-            f"{sum(len(s.refused) for s in self.senders)} refused {sorted(reasons)}, "
-            f"{len(self.reconnected())} reconnected; answers p50 {waits[len(waits) // 2] * 1000:.0f} ms, "
+            f"{len(self.senders)} users, {self.sent()} requests at {self._rate:g}/s: {lost} lost, "
+            f"without a result {without}, {len(self.reconnected())} reconnected; "
+            f"answers p50 {waits[len(waits) // 2] * 1000:.0f} ms, "
             f"p99 {waits[len(waits) * 99 // 100] * 1000:.0f} ms, longest {waits[-1] * 1000:.0f} ms"
         )

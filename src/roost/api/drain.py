@@ -85,6 +85,9 @@ class DrainInput(Message):
     """So many percent move first, then the job pauses until it is resumed; 0: all at once."""
     users: Count = 0
     """Of a rebalance: how many may move; 0: as many as it takes."""
+    emptiest: Annotated[int, shown(minimum=0, maximum=MAX_SERVERS)] = 0
+    """Instead of `servers`: so many of those with the fewest users, when fewer servers are needed. A drain of
+    this type that runs is answered instead: an order that is repeated empties no others."""
     max_block_ms: Annotated[int, shown(minimum=0, maximum=MAX_BLOCK_MS)] = 0
     """How long a user may be held up; who would be held longer stays and is tried later. 0: as is set."""
     deadline_seconds: Annotated[int, shown(minimum=0, maximum=MAX_DEADLINE_S)] = 0
@@ -224,7 +227,9 @@ class PlanView(Message):
     later: int
     """Users who cannot move just now, but soon."""
     schema_point: str
-    """From where on a rollback is refused; empty: it stays possible."""
+    """From where on a rollback is refused; empty: nowhere, as far as the servers say."""
+    rollback_until: str
+    """Until when there is somewhere to go back to, for people."""
     notes: list[str]
     """What else to know before it is started."""
 

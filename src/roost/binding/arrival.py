@@ -18,7 +18,6 @@ that the source named (R5): a late offer of a move that went back finds another 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -133,8 +132,7 @@ class Refuse(NamedTuple):
 ArrivalAction = ClaimRow | Load | Hold | CommitMap | ReleaseRow | Opened | Refuse
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     offer: Offer
     phase: ArrivalPhase = ArrivalPhase.CLAIM
     commits: int = 0
@@ -142,6 +140,7 @@ class Arrival:
 
 
 ArrivalStep = tuple[Arrival, ArrivalAction]
+replace = Arrival._replace
 
 
 def arrive(offer: Offer, fault: str) -> ArrivalStep:

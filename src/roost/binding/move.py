@@ -35,8 +35,8 @@ are in `protocol`, parties in `party`, what the target does in `arrival`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from roost.binding.protocol import (
     Accept,
@@ -115,8 +115,7 @@ class Phase(Enum):
 SETTLING = (Phase.RECALL, Phase.RENEW, Phase.CLAIM)
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     terms: Terms
     epoch: int = 0
     """Under which the source holds the user: never again after an attempt to freeze."""
@@ -139,6 +138,7 @@ class Move:
 
 
 Step = tuple[Move, Action]
+replace = Move._replace
 
 
 def begin(terms: Terms) -> Step:

@@ -180,10 +180,7 @@ def view_plan(plan: PlanView) -> Iterator[Part]:
 def _plan_rows(plan: PlanView) -> Iterator[tuple[str, str]]:
     seats = "as many seats as it takes" if plan.seats is None else f"{plan.seats} seats free"
     yield "users", f"{plan.users}, about {plan.seconds:.0f} s; {seats}"
-    yield (
-        "rollback",
-        f"refused: {plan.schema_point}" if plan.schema_point else "stays possible, as far as the servers say",
-    )
+    yield "rollback", f"refused: {plan.schema_point}" if plan.schema_point else plan.rollback_until
     if plan.later:
         yield "later", f"{plan.later} cannot move just now"
     if plan.pinned:

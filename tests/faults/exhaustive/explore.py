@@ -15,8 +15,8 @@ from tests.faults.exhaustive.state import Gate, Record, Row, Server, World
 Judge = Callable[[World], str]
 
 
-KINDS = frozenset({"crash", "pause", "store", "database", "wire", "failover", "idle"})
-"""Of faults; each costs one. `idle` is a release, which is none, but as rare."""
+KINDS = frozenset({"crash", "gate", "pause", "store", "database", "wire", "failover", "idle"})
+"""Of faults; each costs one. `crash` is a server's; `idle` is a release, which is none, but as rare."""
 
 
 class Bounds(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.faults.exhaustive import store
 from tests.faults.exhaustive.rules import Rules
-from tests.faults.exhaustive.state import BEFORE, LOST, NOW, Op, Server, World
+from tests.faults.exhaustive.state import BEFORE, LOST, NOW, Gate, Op, Server, World
 
 Step = tuple[str, World, str]
 """What happened, in plain words; the world after it; the kind of fault that it was, if it was one."""
@@ -18,6 +18,15 @@ def turn_back(world: World, lost: str = "") -> None:
     world.gate = gate._replace(server="", state=gate.state.replace("f", "w"))
     for server in world.servers:
         _age(world, server, LOST if server.name == lost else BEFORE)
+
+
+def replaced(world: World) -> World:
+    """The gate is dead: the player is at another, which knows no home and no epoch, and sends all again."""
+    after, state = world.copy(), world.gate.state.replace("f", "w")
+    after.gate = Gate("", 0, state)
+    for server in world.servers:
+        _age(after, server, LOST)
+    return after
 
 
 def _age(world: World, server: Server, most: int) -> None:
@@ -76,6 +85,8 @@ def steps(world: World, rules: Rules) -> Iterator[Step]:
         yield f"the player sends operation {number}", after, ""
     if not gate.server and "w" in gate.state:
         yield from _look(world, rules)
+    if world.may("gate") and set(gate.state) != {"d"}:
+        yield "the gate crashes; the player goes on at another", replaced(world), "gate"
     if gate.server and set(gate.state) != {"d"}:
         yield from _hear(world)
         if world.may("wire"):

@@ -25,7 +25,7 @@ HOLDS = {
     "any fault, one operation": Bounds(faults=1, ops=1),
     "any fault, two operations": Bounds(faults=1, ops=2),
     "two pauses or lost replies of the store": Bounds(faults=2, ops=1, kinds=kinds("pause", "store")),
-    "two crashes or lost messages": Bounds(faults=2, ops=1, kinds=kinds("crash", "wire")),
+    "two crashes or lost messages": Bounds(faults=2, ops=1, kinds=kinds("crash", "gate", "wire")),
     "no move, any two faults": Bounds(faults=2, ops=2, moves=0),
     "pauses and failovers": Bounds(faults=2, ops=1, kinds=kinds("pause", "failover"), states=90_000),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.exhaustive.explore import Bounds, Explorer
 from tests.faults.exhaustive.rules import ALL
-from tests.faults.exhaustive.scenarios import HOLDS, HOLDS_TOO, TAKEN_AWAY, Without
+from tests.faults.exhaustive.scenarios import HOLDS, HOLDS_TOO, TAKEN_AWAY, Without, kinds
 
 
 def explored(name: str, bounds: Bounds) -> None:
@@ -44,6 +44,12 @@ def test_a_rule_that_is_taken_away_is_missed(without: Without) -> None:
     print(f"without {without.rule}: {found}")
     assert found.fault.split(":")[0].split()[:1] == without.breaks.split(), str(found)
     assert bool(found.story) is bool(without.breaks)
+
+
+def test_a_gate_that_crashes_leaves_messages_behind() -> None:
+    found = Explorer(Bounds(faults=1, ops=1, moves=0, kinds=kinds("gate")), ALL.without("dedupe")).run()
+    print(f"without dedupe: {found}")
+    assert found.fault.startswith("I2: an operation was executed twice"), str(found)
 
 
 def test_every_rule_is_taken_away_once() -> None:

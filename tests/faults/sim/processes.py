@@ -128,6 +128,15 @@ class EntityNode(Node):
             else:
                 await asyncio.sleep(bindings.settings.beat_ms / 1000)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Dead; or awake with nothing to write, to move or to wait for."""
+        if not self.alive:
+            return True
+        host, is_awake = self.host, self.paused_until <= self.town.loop.now
+        is_clean = not any(session.unsaved.is_dirty for session in host.sessions.values())
+        return is_awake and is_clean and not host.mover.under_way and not host.retiring.is_on
+
     def would_serve(self, user: str) -> bool:
         session, residence = self.host.sessions.get(user), self.host.residence
         if session is None or not session.is_open:
@@ -332,6 +341,7 @@ class Controller(Node):
                 users = await bindings.binders(TYPE, source.owner, "", 100)
                 held = [user for user in users if (await self._is_at(bindings, user, source))]
                 if not held:
+                    town.emptied(self)
                     await peer.call(*RETIRE, msgspec.msgpack.encode((TYPE, QUIET_MS)), budget_ms=1000)
                     break
                 to = targets[number % len(targets)]

@@ -19,6 +19,8 @@ Fault = Callable[[Node | None, str, str], str]
 """What becomes of a call, by who asks, whom and for what: "" (answered), unsent, lost (done, no answer), late
 (done after that)."""
 
+RANGE = b"*4\r\n$6\r\nXRANGE\r\n"
+
 
 class Valkey:
     """One connection, used by everybody."""
@@ -27,8 +29,20 @@ class Valkey:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = hiredis.Reader()
+        self._read: dict[bytes, Any] = {}
+        """What was read since the last change, by question."""
+
+    def read(self, packed: bytes) -> Any:
+        """What changes nothing, and is asked again and again: the followers' polls are half of all calls."""
+        if packed not in self._read:
+            self._read[packed] = self._asked(packed)
+        return self._read[packed]
 
     def ask(self, packed: bytes) -> Any:
+        self._read.clear()
+        return self._asked(packed)
+
+    def _asked(self, packed: bytes) -> Any:
         self._socket.sendall(packed)
         while (reply := self._reader.gets()) is False:
             self._reader.feed(self._socket.recv(262_144))
@@ -111,6 +125,8 @@ class SimTopology:
         self._asked(self._verb(call))
         if call.script is not None:
             self._tell_time(call, *call.script)
+        elif call.packed.startswith(RANGE):
+            return self._valkey.read(call.packed)
         reply = self._valkey.ask(call.packed)
         if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT") and call.load_script():
             reply = self._valkey.ask(call.packed)

@@ -39,6 +39,8 @@ EPOCH_S = 1_700_000_000.0
 LEASE_S = 6.0
 LONGEST_S = 150.0
 """Virtual time after which somebody who has no answer is stuck."""
+LATEST_S = 2.5
+"""After which nothing that was held up is on its way any more."""
 ACCEPT = (1, 5)
 
 
@@ -98,6 +100,8 @@ class Outcome(NamedTuple):
     reached: bool
     """Whether the planned step of the crash came."""
     departed: int
+    lengths: dict[str, int]
+    """How many steps each that may die made from the first move until the source was empty."""
 
 
 class Town:
@@ -128,6 +132,7 @@ class Town:
         self.is_busy = True
         """Players wait for answers."""
         self.reached = False
+        self.lengths: dict[str, int] = {}
         self.departed = 0
         """Servers that were retired and have left."""
         self._lost = 0
@@ -298,7 +303,10 @@ class Town:
     async def _quiet(self) -> None:
         """Faults are over: everybody writes what they have, marks end."""
         self.is_rough = self.is_busy = False
-        await asyncio.sleep(7.0)
+        await asyncio.sleep(LATEST_S)
+        deadline = self.loop.now + LEASE_S
+        while self.loop.now < deadline and not all(node.is_quiet for node in self.entities.values()):
+            await asyncio.sleep(0.25)
         for player in self.players:
             for _ in range(20):
                 found = await self._bindings.resolve(TYPE, player.user)
@@ -311,16 +319,27 @@ class Town:
 
     def began_move(self, controller: Controller) -> None:
         """The first move begins: from here on the steps of who shall die are counted."""
-        plan = self.plan
-        if not plan.crash or self.moves != 1:
+        if self.moves != 1:
             return
-        victim: Node = {
+        plan, mortals = self.plan, self._mortals(controller)
+        self._began = {who: node.steps for who, node in mortals.items()}
+        if plan.crash:
+            victim = mortals[plan.crash]
+            victim.at_step = (victim.steps + plan.at_step, lambda: self._crash(victim))
+
+    def emptied(self, controller: Controller) -> None:
+        """Nobody is at the source any more."""
+        if controller is self.controllers[0] and self.moves:
+            mortals = self._mortals(controller)
+            self.lengths = {who: node.steps - self._began[who] for who, node in mortals.items()}
+
+    def _mortals(self, controller: Controller) -> dict[str, Node]:
+        return {
             "source": self.source,
             "target": self.targets[0],
             "controller": controller,
             "gate": self.gates[0],
-        }[plan.crash]
-        victim.at_step = (victim.steps + plan.at_step, lambda: self._crash(victim))
+        }
 
     def leaves(self, node: EntityNode) -> None:
         """It was retired, and ends."""
@@ -400,7 +419,14 @@ def play(plan: Plan, valkey: Valkey) -> Outcome:
         one = town.pop()
         faults = one.checks.judge() + loop.raised
         outcome = Outcome(
-            plan, faults, one.trace, loop.steps, dict(one.checks.outcomes), one.reached, one.departed
+            plan,
+            faults,
+            one.trace,
+            loop.steps,
+            dict(one.checks.outcomes),
+            one.reached,
+            one.departed,
+            one.lengths,
         )
         loop.close()
         del one, main

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -33,7 +32,7 @@ def _serves_on(going: Move, event: Event, now: float) -> Step:
     after, action = move.step(going, event, now)
     if not isinstance(action, Renew):
         return after, action
-    ended = replace(after, phase=Phase.ENDED, outcome="returned")
+    ended = after._replace(phase=Phase.ENDED, outcome="returned")
     return ended, End("returned", after.why, Then.SERVE, after.epoch)
 
 
@@ -49,13 +48,13 @@ _residence_renewed = Residence.renewed
 
 def _takes_any_row(going: Move, event: Event, now: float) -> Step:
     if isinstance(event, RowRefused):
-        return replace(going, judged=event.epoch), Claim(going.renewed, event.epoch, SETTLE_S)
+        return going._replace(judged=event.epoch), Claim(going.renewed, event.epoch, SETTLE_S)
     return move.step(going, event, now)
 
 
 def _opens_without_a_commit(arriving: Arrival, event: ArrivalEvent) -> ArrivalStep:
     if isinstance(event, Gone):
-        return replace(arriving, phase=ArrivalPhase.ENDED), Opened(arriving.offer.next_epoch)
+        return arriving._replace(phase=ArrivalPhase.ENDED), Opened(arriving.offer.next_epoch)
     return arrival.receive(arriving, event)
 
 

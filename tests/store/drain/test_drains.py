@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from roost.api.drain import NowhereToMove, UnknownJob, WrongJobState
+from roost.api.drain import NowhereToMove, SchemaPoint, UnknownJob, WrongJobState
 from roost.binding.drain.line import is_canary
 from roost.binding.drain.model import DrainRequest
 from roost.testing.waiting import eventually
@@ -282,6 +284,37 @@ async def test_a_rollback_in_the_middle_brings_back_who_has_moved(town: Town) ->
     assert back.counts["back"] == back.counts["moved"] == len(old.moved)
 
 
+async def test_a_version_to_which_nobody_moved_does_not_stand_in_the_way_back(town: Town) -> None:
+    old = await town.open("501", labels={"schemaVersion": "1"})
+    await town.open("502", "2.0", labels={"schemaVersion": "1", "minReader": "1"})
+    third = await town.open("503", "3.0", labels={"schemaVersion": "3", "minReader": "3"})
+    await town.settle(old, *USERS)
+    await town.settle(third, "native")
+    town.lead()
+    job = await town.becomes(await town.start("501", version="2.0"), "done", over=True)
+
+    await town.drains.rollback(job.id)
+    back = await town.becomes(job, "cancelled", over=True)
+
+    assert await town.owners(USERS) == {"501": len(USERS)}
+    assert back.counts["back"] == len(USERS)
+
+
+@pytest.mark.parametrize("wanted", [{"version": "2.0"}, {"to": ["502"]}, {}])
+async def test_there_is_no_way_back_from_rows_that_the_source_cannot_read(
+    town: Town, wanted: dict[str, Any]
+) -> None:
+    old = await town.open("501", labels={"schemaVersion": "1"})
+    await town.open("502", "2.0", labels={"schemaVersion": "2", "minReader": "2"})
+    await town.settle(old, "ann")
+    town.lead()
+    job = await town.becomes(await town.start("501", **wanted), "done", over=True)
+
+    with pytest.raises(SchemaPoint):
+        await town.drains.rollback(job.id)
+    assert await town.owner("ann") == "502"
+
+
 async def test_there_is_no_way_back_to_a_server_that_ended(town: Town) -> None:
     old, _ = await town.open("501"), await town.open("502")
     await town.settle(old, "ann")
@@ -320,7 +353,34 @@ async def test_a_rebalance_evens_out(town: Town) -> None:
     await town.becomes(job, "done", over=True)
 
     assert await town.owners(USERS) == {"501": 20, "502": 20}
-    assert await town.drains.emptiest(TYPE) == ["501"]
+
+
+async def test_the_emptiest_go_when_fewer_are_needed(town: Town) -> None:
+    full, emptier, empty = await town.open("501"), await town.open("502"), await town.open("503")
+    await town.settle(full, *USERS[:20])
+    await town.settle(emptier, *USERS[20:28])
+    await town.settle(empty, *USERS[28:30])
+    wanted = DrainRequest(emptiest=2, rate=10_000)
+    plan = await town.drains.plan(wanted)
+    assert [one.server_id for one in plan.sources] == ["503", "502"]
+
+    job = await town.drains.start(wanted)
+    again = await town.drains.start(wanted)
+    assert again.id == job.id, "an order that is repeated empties no others"
+    town.lead()
+    await town.becomes(job, "done", over=True)
+
+    assert await town.owners(USERS[:30]) == {"501": 30}
+    assert (full.retired, emptier.retired, empty.retired) == (False, True, True)
+    with pytest.raises(NowhereToMove):
+        await town.drains.start(DrainRequest(emptiest=1))
+
+
+async def test_the_emptiest_are_not_those_that_take_them(town: Town) -> None:
+    crowded, _ = await town.open("501"), await town.open("502")
+    await town.settle(crowded, "ann")
+    job = await town.drains.start(DrainRequest(emptiest=1, to=["502"]))
+    assert job.sources == ["501"]
 
 
 async def test_what_a_request_leaves_open_is_as_it_is_set(town: Town) -> None:

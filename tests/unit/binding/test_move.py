@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,13 +59,13 @@ MOVES: dict[Phase, Move] = {
     Phase.FREEZE: Move(TERMS, E, Phase.FREEZE, until=1.0, mark_until=3.0),
     Phase.FLUSH: Move(TERMS, E, Phase.FLUSH, until=1.0, mark_until=3.0, next_epoch=NE),
 }
-MOVES[Phase.ACCEPT] = replace(MOVES[Phase.FLUSH], phase=Phase.ACCEPT, revision=7, digest=b"d")
-MOVES[Phase.HELD] = replace(MOVES[Phase.ACCEPT], phase=Phase.HELD, terms=TERMS._replace(hold=True))
-MOVES[Phase.COMMIT] = replace(MOVES[Phase.HELD], phase=Phase.COMMIT, has_committed=True)
-MOVES[Phase.RECALL] = replace(MOVES[Phase.HELD], phase=Phase.RECALL, why="another failed")
-MOVES[Phase.RENEW] = replace(MOVES[Phase.ACCEPT], phase=Phase.RENEW, why="lost", judged=E, attempts=1)
-MOVES[Phase.CLAIM] = replace(MOVES[Phase.RENEW], phase=Phase.CLAIM, renewed=E2)
-MOVES[Phase.ENDED] = replace(MOVES[Phase.RENEW], phase=Phase.ENDED, outcome="returned")
+MOVES[Phase.ACCEPT] = MOVES[Phase.FLUSH]._replace(phase=Phase.ACCEPT, revision=7, digest=b"d")
+MOVES[Phase.HELD] = MOVES[Phase.ACCEPT]._replace(phase=Phase.HELD, terms=TERMS._replace(hold=True))
+MOVES[Phase.COMMIT] = MOVES[Phase.HELD]._replace(phase=Phase.COMMIT, has_committed=True)
+MOVES[Phase.RECALL] = MOVES[Phase.HELD]._replace(phase=Phase.RECALL, why="another failed")
+MOVES[Phase.RENEW] = MOVES[Phase.ACCEPT]._replace(phase=Phase.RENEW, why="lost", judged=E, attempts=1)
+MOVES[Phase.CLAIM] = MOVES[Phase.RENEW]._replace(phase=Phase.CLAIM, renewed=E2)
+MOVES[Phase.ENDED] = MOVES[Phase.RENEW]._replace(phase=Phase.ENDED, outcome="returned")
 
 Cell = Phase | tuple[str, Then]
 BACK, DOUBT = Phase.RENEW, ("returned", Then.DOUBT)
@@ -186,7 +185,7 @@ def test_every_phase_has_a_budget_within_the_whole() -> None:
 
 
 def test_force_goes_on_whatever_the_class_says() -> None:
-    forced = replace(MOVES[Phase.ASK], terms=TERMS._replace(force=True))
+    forced = MOVES[Phase.ASK]._replace(terms=TERMS._replace(force=True))
     for said in ("later", "pinned", "in a party"):
         assert step(forced, EVENTS[said], 0.0)[0].phase is Phase.FREEZE
 
@@ -230,7 +229,7 @@ def test_whatever_comes_it_ends_and_never_stays_as_it_was_after_an_attempt_to_fr
 
 
 def held(*phases: Phase) -> list[Move]:
-    return [replace(MOVES[phase], terms=TERMS._replace(hold=True)) for phase in phases]
+    return [MOVES[phase]._replace(terms=TERMS._replace(hold=True)) for phase in phases]
 
 
 def told(moves: list[Move], now: float = 0.0) -> list[tuple[int, str]]:
@@ -252,11 +251,11 @@ def test_before_the_first_commit_one_failure_recalls_all() -> None:
 
 
 def test_a_commit_of_which_nobody_knows_holds_the_others_until_it_is_known() -> None:
-    undecided = replace(MOVES[Phase.RENEW], has_committed=True)
+    undecided = MOVES[Phase.RENEW]._replace(has_committed=True)
     assert told([undecided, *held(Phase.HELD)], 9.0) == []
-    moved = replace(undecided, phase=Phase.ENDED, outcome="moved")
+    moved = undecided._replace(phase=Phase.ENDED, outcome="moved")
     assert told([moved, *held(Phase.HELD, Phase.HELD)], 9.0) == [(1, "Go"), (2, "Go")]
-    returned = replace(undecided, phase=Phase.ENDED, outcome="returned")
+    returned = undecided._replace(phase=Phase.ENDED, outcome="returned")
     assert told([returned, *held(Phase.HELD)]) == [(1, "Recall")]
 
 

@@ -13,6 +13,7 @@ from roost.binding.rules import (
     check_owner,
     check_version,
     parse_types,
+    parse_versions,
     partition_of,
 )
 from roost.binding.settings import BindingSettings
@@ -49,6 +50,15 @@ def test_types_are_names_each_once() -> None:
     for bad in ("", "a,,b", "a:b", "a,a", ",".join(map(str, range(33)))):
         with pytest.raises((InvalidInput, InvalidId)):
             parse_types(bad)
+
+
+def test_versions_are_by_type_each_once() -> None:
+    assert parse_versions(" entity=2.0, room = 1.1-rc ") == {"entity": "2.0", "room": "1.1-rc"}
+    assert parse_versions("") == {}
+    for bad in ("2.0", "entity=", "a:b=1", "a=1,a=2", "a=1,", "a=1\t2", f"a={'1' * 300}"):
+        with pytest.raises((InvalidInput, InvalidId)):
+            parse_versions(bad)
+    assert BindingSettings(versions="entity").faults()
 
 
 def test_what_cannot_be_an_owner_an_epoch_or_a_version_is_refused() -> None:

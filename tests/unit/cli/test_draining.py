@@ -96,6 +96,7 @@ PLAN = PlanView(
     pinned={"ann": "in a match"},
     later=4,
     schema_point="rows that version 2.0 writes need a reader of schema 2, and 501 reads schema 1",
+    rollback_until="until the end of seoul-501: an emptied server leaves when nobody came to it for 5 s",
     notes=["the waiting room sends nobody to 501 while it is drained"],
 )
 
@@ -107,6 +108,7 @@ PLAN = PlanView(
         (view_job(DONE), ("done", "certificate of", "holds")),
         (view_jobs(JobList([JOB, DONE])), (ULID, "running", "900/2000", "2 jobs")),
         (view_plan(PLAN), ("2000 leave", "1000 come", "refused: rows", "nothing was started")),
+        (view_plan(msgspec.structs.replace(PLAN, schema_point="")), ("rollback until the end of seoul-501",)),
         (view_certificate(CERTIFICATE), ("0 lost",)),
     ],
 )

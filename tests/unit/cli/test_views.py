@@ -196,3 +196,5 @@ def test_the_moves_of_a_user_say_how_long_each_phase_held_them_up() -> None:
     assert "6.2 ms quiesce 0.4, freeze 0.31, flush 2.25, accept 3.12 the deadline was over" in shown
     alone = bindings.Told(told.home, told.changes, MoveList([]))
     assert "moved at" not in " ".join(rendered(*bindings.view_told(alone)))
+    forgotten = bindings.Told(None, told.changes, told.moves)
+    assert "nobody holds them" in " ".join(rendered(*bindings.view_told(forgotten), width=250))

@@ -16,7 +16,7 @@ from roost.binding.drain.ending import read_report
 from roost.binding.drain.metrics import DrainMetrics
 from roost.binding.drain.model import MAX_PINNED, DrainRequest, Job, Order, Plan, RunningJob
 from roost.binding.drain.movers import EntityServers
-from roost.binding.drain.plan import busy_servers, check_request, emptiest, make_plan, schema_point
+from roost.binding.drain.plan import busy_servers, check_request, emptiest, is_wanted, make_plan, schema_point
 from roost.binding.drain.records import JobRecords, NotSo, Running, Started, TooMany, Turned
 from roost.binding.drain.standing import Directory, Standings, standings_of
 from roost.binding.drain.view import View
@@ -80,7 +80,8 @@ class Drains:
 
     async def plan(self, request: DrainRequest) -> Plan:
         """What `start` would do. Raises why it would be refused."""
-        plan, standings = await self._planned(self._with_settings(request))
+        check_request(request)
+        plan, standings = await self._planned(await self._chosen(self._with_settings(request)))
         await self._survey(plan, standings)
         return plan
 
@@ -119,8 +120,10 @@ class Drains:
         """Start a job; the one that runs on one of the servers is answered instead."""
         check_request(request)
         request = self._with_settings(request)
-        running = await self._running_on(request)
-        if running is not None:
+        if request.emptiest and (running := await self._running_drain(request.type)) is not None:
+            return running
+        request = await self._chosen(request)
+        if (running := await self._running_on(request)) is not None:
             return running
         plan, standings = await self._planned(request)
         order = _order(request, plan, standings)
@@ -131,6 +134,24 @@ class Drains:
                 return await self.get(id)
             case TooMany():
                 raise Unavailable("too many drain jobs are running")
+
+    async def _chosen(self, request: DrainRequest) -> DrainRequest:
+        """With the servers that it names, or means."""
+        if not request.emptiest:
+            return request
+        standings, running = await asyncio.gather(self._standings(request.type), self.running())
+        left_out = busy_servers(running, request.type) | set(request.to)
+        servers = emptiest(standings, request.emptiest, left_out)
+        return msgspec.structs.replace(request, servers=servers, emptiest=0)
+
+    async def _running_drain(self, type_: str) -> Job | None:
+        """Of an order that names no server: repeated, it must not empty others."""
+        for one in await self.running():
+            if one.type == type_ and not one.moves_nobody:
+                job = await self.get(one.id)
+                if job.kind == "drain":
+                    return job
+        return None
 
     async def _running_on(self, request: DrainRequest) -> Job | None:
         """The job that moves users of one of the servers; one that is cancelled is waited for."""
@@ -173,7 +194,7 @@ class Drains:
         if not homes:
             raise NowhereToMove(f"{', '.join(job.sources)} ended: there is nothing to go back to")
         held = [one for one in standings.values() if one.server_id not in job.lives and one.users]
-        taken = [one for one in held if not job.to or one.server_id in job.to]
+        taken = [one for one in held if is_wanted(one, job.to, job.version)]
         if job.counts["moved"] and (point := schema_point(homes, taken)):
             raise SchemaPoint(point)
         allowed: tuple[JobState, ...] = (*OPEN, "cancelled", "done", "reconciling", "failed")
@@ -189,11 +210,6 @@ class Drains:
                 raise WrongJobState(f"the drain {other} has one of its servers by now")
             case _:
                 raise api.UnknownJob(f"there is no drain job {job.id}")
-
-    async def emptiest(self, type_: str, count: int = 1) -> Sequence[str]:
-        """The servers to drain when fewer are needed: those with the fewest users."""
-        standings, running = await asyncio.gather(self._standings(type_), self.running())
-        return emptiest(standings, count, busy_servers(running, type_))
 
     # -- looking
 

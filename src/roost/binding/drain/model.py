@@ -31,6 +31,8 @@ class DrainRequest(msgspec.Struct, kw_only=True):
 
     servers: list[str] = []
     """Server ids to empty; of a rebalance those that may give users away, empty: any."""
+    emptiest: int = 0
+    """Instead of `servers`: so many of those with the fewest users; 0: none."""
     type: str = ENTITY
     kind: Kind = "drain"
     to: list[str] = []
@@ -219,7 +221,9 @@ class Plan(msgspec.Struct, kw_only=True):
     """User → why they cannot move just now; a hundred at most."""
     later: int
     schema_point: str
-    """From where on a rollback is refused; empty: it stays possible, as far as can be known."""
+    """From where on a rollback is refused; empty: nowhere, as far as can be known."""
+    rollback_until: str
+    """Until when there is somewhere to go back to."""
     notes: list[str]
     """What else to know before it is started."""
 

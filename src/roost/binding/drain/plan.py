@@ -17,6 +17,8 @@ from roost.core.ids import check_name
 
 SLACK = 0.05
 """A server that is so little above its share is not crowded."""
+QUIET_S = 5
+"""How long an emptied server waits for stale routes where nobody has set it; it alone knows what is set."""
 STEPS = 1000
 """In how many steps a plan shares users out."""
 
@@ -33,14 +35,17 @@ def check_request(request: DrainRequest) -> None:
             raise InvalidInput(f"{what} has {len(servers)} servers, at most {api.MAX_SERVERS} are allowed")
     if both := sorted(set(request.servers) & set(request.to)):
         raise InvalidInput(f"{', '.join(both)} cannot be emptied and filled at once")
-    if request.kind == "drain" and not request.servers:
+    if request.kind == "drain" and not request.servers and not request.emptiest:
         raise InvalidInput("no server is named", hint="roost drain start 501 502")
+    if request.emptiest and (request.servers or request.kind != "drain"):
+        raise InvalidInput("the emptiest are drained where no server is named", hint="give one of the two")
     check_version(request.version, MAX_TEXT)
     if len(request.by) > MAX_TEXT or not request.by.isprintable():
         raise InvalidInput(f"by has at most {MAX_TEXT} characters, none of them control characters")
     for name, value, least, most in (
         ("rate", request.rate, 0, api.MAX_DRAIN_RATE),
         ("canary", request.canary, 0, 100),
+        ("emptiest", request.emptiest, 0, api.MAX_SERVERS),
         ("users", request.users, 0, 2**31),
         ("maxBlockMs", request.max_block_ms, 0, api.MAX_BLOCK_MS),
         ("deadlineSeconds", request.deadline_s, 0, api.MAX_DEADLINE_S),
@@ -82,9 +87,13 @@ def targets_for(
         and one.address is not None
         and one.server_id not in sources
         and one.server_id not in busy
-        and (not to or one.server_id in to)
-        and (not version or one.version == version)
+        and is_wanted(one, to, version)
     ]
+
+
+def is_wanted(one: Standing, to: Collection[str], version: str) -> bool:
+    """Whether an order for these targets and this version, if it named any, means it."""
+    return (not to or one.server_id in to) and (not version or one.version == version)
 
 
 def schema_point(sources: Iterable[Standing], targets: Iterable[Standing]) -> str:
@@ -100,9 +109,11 @@ def schema_point(sources: Iterable[Standing], targets: Iterable[Standing]) -> st
     return ""
 
 
-def emptiest(standings: Standings, count: int, busy: Collection[str] = ()) -> list[str]:
+def emptiest(standings: Standings, count: int, left_out: Collection[str] = ()) -> list[str]:
     """The servers to take out first when fewer are needed: those whose users are moved soonest."""
-    fit = [one for one in standings.values() if one.willing and one.server_id not in busy]
+    fit = [one for one in standings.values() if one.willing and one.server_id not in left_out]
+    if len(fit) < count:
+        raise NowhereToMove(f"{count} servers are to be emptied, and only {len(fit)} take users")
     return [one.server_id for one in sorted(fit, key=lambda one: (one.users, one.server_id))[:count]]
 
 
@@ -285,7 +296,18 @@ def _plan(
         pinned={},
         later=0,
         schema_point=point,
+        rollback_until=_rollback_until(request, sources),
         notes=notes,
+    )
+
+
+def _rollback_until(request: DrainRequest, sources: Sequence[Standing]) -> str:
+    if request.kind != "drain":
+        return "as long as the servers live"
+    names = ", ".join(one.server_id for one in sources)
+    return (
+        f"until the end of {names}: an emptied server leaves when nobody came to it for {QUIET_S} s "
+        "(ROOST_ENTITY__RETIRE_QUIET_SECONDS where it runs)"
     )
 
 

@@ -42,6 +42,7 @@ def request_of(given: DrainInput) -> DrainRequest:
         rate=given.rate,
         canary=given.canary,
         users=given.users,
+        emptiest=given.emptiest,
         by=given.by,
     )
     wanted.max_block_ms = given.max_block_ms or wanted.max_block_ms

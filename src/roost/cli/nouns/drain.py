@@ -11,6 +11,7 @@ import typer
 from roost.api.binding import ENTITY
 from roost.api.drain import (
     MAX_DRAIN_RATE,
+    MAX_SERVERS,
     CertificateView,
     DrainInput,
     DrainReply,
@@ -32,7 +33,9 @@ app = typer.Typer(
 JOBS = "/drain/v1/jobs"
 
 JobArgument = Annotated[str, typer.Argument(help="Job id.", metavar="JOB")]
-Servers = Annotated[list[str], typer.Argument(help="Server ids.", metavar="SERVER...")]
+Servers = Annotated[
+    list[str] | None, typer.Argument(help="Server ids.", metavar="[SERVER...]", show_default=False)
+]
 Rate = Annotated[
     int, typer.Option(help="Users in a second and server, at most; 0: as is set.", min=0, max=MAX_DRAIN_RATE)
 ]
@@ -48,12 +51,12 @@ Follow = Annotated[
 @app.command(
     "start",
     epilog="Examples:  roost drain start 501 502 --plan   ·   roost drain start 501 502 --to 503,504   ·   "
-    "roost drain start 501 --version 2.0 --canary 5% --rate 50",
+    "roost drain start 501 --version 2.0 --canary 5% --rate 50   ·   roost drain start --emptiest 1",
 )
 @takes(*ASK_AND_SHOW)
 def start(
     cli: Context,
-    servers: Servers,
+    servers: Servers = None,
     rate: Rate = 0,
     to: Annotated[
         str, typer.Option(help="Server ids that take them.", metavar="ID,ID", show_default="all that do")
@@ -65,6 +68,15 @@ def start(
     canary: Annotated[
         str, typer.Option(help="Move so many first, then pause.", metavar="PERCENT", show_default="none")
     ] = "",
+    emptiest: Annotated[
+        int,
+        typer.Option(
+            help="Instead of server ids: so many of those with the fewest users.",
+            min=0,
+            max=MAX_SERVERS,
+            show_default="none",
+        ),
+    ] = 0,
     type: OneType = ENTITY,  # noqa: A002 — the name of the flag
     follow: Follow = None,
 ) -> None:
@@ -74,8 +86,8 @@ def start(
 
     The exit code is 0 if it is done and its certificate holds.
     """
-    wanted = DrainInput(split(servers), type, to=split([to]), version=version, rate=rate, by=_me(), plan=plan)
-    wanted.canary = percent(canary)
+    wanted = DrainInput(split(servers or []), type, to=split([to]), version=version, rate=rate, by=_me())
+    wanted.plan, wanted.emptiest, wanted.canary = plan, emptiest, percent(canary)
     begin(cli, wanted, follow)
 
 

@@ -15,6 +15,7 @@ from roost.binding.drain.plan import emptiest, make_plan
 from roost.binding.drain.standing import Standing
 from roost.core.errors import InvalidId, InvalidInput, RoostError
 from roost.core.owner import Owner
+from roost.servers.entity.settings import EntitySettings
 
 
 def server(server_id: str, users: int = 0, version: str = "1.0", **more: Any) -> Standing:
@@ -93,6 +94,9 @@ def test_the_point_of_no_return_is_named() -> None:
         (asked("501", to=["501"]), fleet(server("501")), [], InvalidInput, "at once"),
         (asked("501", rate=-1), fleet(server("501")), [], InvalidInput, "rate is -1"),
         (asked("501", canary=101), fleet(server("501")), [], InvalidInput, "canary is 101"),
+        (asked("501", emptiest=1), fleet(server("501")), [], InvalidInput, "where no server is named"),
+        (asked(kind="rebalance", emptiest=1), fleet(), [], InvalidInput, "where no server is named"),
+        (asked(emptiest=65), fleet(), [], InvalidInput, "emptiest is 65"),
         (asked("501", max_block_ms=-1), fleet(server("501")), [], InvalidInput, "maxBlockMs is -1"),
         (asked("501", deadline_s=-1), fleet(server("501")), [], InvalidInput, "deadlineSeconds is -1"),
         (asked("501"), fleet(server("502")), [], UnknownHolder, "no server 501"),
@@ -213,3 +217,13 @@ def test_the_emptiest_go_first_when_fewer_are_needed() -> None:
     servers = fleet(server("501", 9), server("502", 1), server("503", 5), server("504", 0, willing=False))
     assert emptiest(servers, 2) == ["502", "503"]
     assert emptiest(servers, 1, {"502"}) == ["503"]
+    with pytest.raises(NowhereToMove, match="3 servers are to be emptied, and only 2 take users"):
+        emptiest(servers, 3, {"501"})
+
+
+def test_a_plan_says_until_when_there_is_somewhere_to_go_back_to() -> None:
+    servers = fleet(server("501", 9), server("502", 1), server("503", 0))
+    told = make_plan(asked("501", "502"), servers, []).rollback_until
+    assert told.startswith("until the end of 501, 502: ")
+    assert f"for {EntitySettings().retire_quiet_seconds} s" in told
+    assert make_plan(asked(kind="rebalance"), servers, []).rollback_until == "as long as the servers live"

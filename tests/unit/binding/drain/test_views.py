@@ -104,10 +104,11 @@ def test_a_plan_is_shown_whole() -> None:
         pinned={"ann": "in a match"},
         later=0,
         schema_point="",
+        rollback_until="until then",
         notes=["a note"],
     )
     shown = msgspec.to_builtins(plan_view(plan))
-    assert shown.pop("schemaPoint") == ""
+    assert (shown.pop("schemaPoint"), shown["rollbackUntil"]) == ("", "until then")
     assert shown["targets"] == [{"serverId": "503", "version": "2.0", "users": 0, "moves": 2, "capacity": 9}]
     kept = msgspec.to_builtins(plan)
     assert {name: kept[name] for name in ("users", "seats", "pinned", "notes")} == {

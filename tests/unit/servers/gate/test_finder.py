@@ -42,7 +42,7 @@ class Homes:
             raise StoreUnavailable
         return self.records.pop(0) if len(self.records) > 1 else self.records[0]
 
-    async def resolve(self, type_: str, user: str, *, seen: int = 0, version: str = "") -> Answer:
+    async def resolve(self, type_: str, user: str, *, seen: int = 0) -> Answer:
         self.seen.append(seen)
         answer = self.resolved.pop(0) if len(self.resolved) > 1 else self.resolved[0]
         happening, self.before_answering = self.before_answering, None
