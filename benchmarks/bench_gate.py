@@ -100,7 +100,7 @@ class Contender:
 def contenders(stack: ExitStack) -> dict[str, Contender]:
     run = Processes(stack)
     port, tcp_port, echo_port = free_port(), free_port(), free_port()
-    run.roost("up", "--port", str(free_port()))
+    run.roost("up", "--no-demo", "--port", str(free_port()))
     run.roost("entity", "--id", "501", "--port", str(free_port()))
     gate = run.roost("gate", "--port", str(port), "--tcp-port", str(tcp_port))
     echo = run.part("echo", str(echo_port))

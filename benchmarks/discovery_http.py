@@ -30,7 +30,7 @@ TTL_S = 3600
 LISTED = 10
 
 PROMISED = {"etcd": 1.2}
-PROMISED_PER_CPU = {"HTTP read": {"etcd": 2.0}, "HTTP register": {"etcd": 1.3}}
+PROMISED_PER_CPU = {"HTTP read": {"etcd": 2.0}, "HTTP register": {"etcd": 2.0}}
 
 METHOD = (
     f"HTTP: {CONNECTIONS} kept connections, each with one request under way, from one generator for all "
@@ -95,7 +95,7 @@ def run_gateway() -> Iterator[Gateway]:
     with tempfile.TemporaryDirectory(prefix="roost-bench-") as folder:
         data, port = Path(folder) / "data", free_port()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
-        command = [sys.executable, "-m", "roost", "up", "--port", str(port), "--data", str(data)]
+        command = [sys.executable, "-m", "roost", "up", "--no-demo", "--port", str(port), "--data", str(data)]
         with open(Path(folder) / "log", "wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, env=kept)
         try:

@@ -201,7 +201,7 @@ async def fleet_on(database: str, folder: Path) -> AsyncIterator[Fleet]:
         gateway, *others = _ports(1 + len(SERVERS))
         ports = dict(zip(SERVERS, others, strict=True))
         roost = [sys.executable, "-m", "roost"]
-        _started(processes, [*roost, "up", "--port", str(gateway)], "is up", kept | own)
+        _started(processes, [*roost, "up", "--no-demo", "--port", str(gateway)], "is up", kept | own)
         for name in SERVERS:
             command = ["entity", "--id", name, "--port", str(ports[name]), "--class", "move_player:Player"]
             _started(processes, [*roost, *command], "is up", kept | own)

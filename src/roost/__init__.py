@@ -24,15 +24,21 @@ if TYPE_CHECKING:
     )
     from roost.core.passes import sign_entry, sign_login
     from roost.core.signing import parse_keys
+    from roost.core.tracing import trace_context
     from roost.discovery.health import HealthChecker
     from roost.discovery.probes import Prober
+    from roost.lanes.executor import LaneExecutor
+    from roost.lanes.outcomes import Accepted, Rejected
+    from roost.lanes.threads import ThreadLaneExecutor
     from roost.sdk.client import Client
     from roost.sdk.connect import connect
+    from roost.sdk.direct.trader import Trader
     from roost.sdk.door import Door
     from roost.sdk.entity import Entity, Journal, Later, Message, Now, Pinned, WriteBack, WriteThrough
     from roost.sdk.guests import Guest
     from roost.sdk.play import Player, play
     from roost.sdk.sync import SyncClient, connect_sync
+    from roost.sdk.trade import Fill, FillGap, OrderAccepted, OrderRefused
     from roost.sdk.words import GateRefused
     from roost.settings import Settings
 
@@ -61,10 +67,21 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "Player",
     "play",
     "sign_login",
+    # trading
+    "Fill",
+    "FillGap",
+    "OrderAccepted",
+    "OrderRefused",
+    "Trader",
     # choosing and judging servers
     "HealthChecker",
     "LoadBalancer",
     "Prober",
+    # ordered work by key
+    "Accepted",
+    "LaneExecutor",
+    "Rejected",
+    "ThreadLaneExecutor",
     # running
     "Platform",
     "Settings",
@@ -77,6 +94,8 @@ __all__ = [  # noqa: RUF022 — grouped by subject
     "StoreError",
     "StoreRefused",
     "StoreUnavailable",
+    # traces
+    "trace_context",
     # about
     "__version__",
 ]
@@ -94,6 +113,8 @@ _HOMES = {
     "GateRefused": "roost.sdk.words",
     "Player": "roost.sdk.play",
     "play": "roost.sdk.play",
+    **dict.fromkeys(("Fill", "FillGap", "OrderAccepted", "OrderRefused"), "roost.sdk.trade"),
+    "Trader": "roost.sdk.direct.trader",
     "Client": "roost.sdk.client",
     "SyncClient": "roost.sdk.sync",
     "connect": "roost.sdk.connect",
@@ -101,6 +122,11 @@ _HOMES = {
     "HealthChecker": "roost.discovery.health",
     "LoadBalancer": "roost.balancing",
     "Prober": "roost.discovery.probes",
+    "Accepted": "roost.lanes.outcomes",
+    "LaneExecutor": "roost.lanes.executor",
+    "Rejected": "roost.lanes.outcomes",
+    "ThreadLaneExecutor": "roost.lanes.threads",
+    "trace_context": "roost.core.tracing",
     "Platform": "roost.app",
     "Settings": "roost.settings",
     "open_platform": "roost.app",

@@ -16,22 +16,28 @@ from roost.alerts.metrics import AlertMetrics
 from roost.alerts.notifier import Notifier
 from roost.alerts.options import SendOptions
 from roost.alerts.triggers import Triggers
+from roost.audit.service import AuditLog
 from roost.balancing.pool import Balancers
 from roost.balancing.server import Server
 from roost.binding.drain.jobs import Drains
 from roost.binding.drain.movers import WireMovers
 from roost.binding.service import Bindings
 from roost.core.owner import Owner
+from roost.core.tracing import Tracer
 from roost.discovery.cache import ListCache
 from roost.discovery.health import HealthChecker
 from roost.discovery.metrics import DiscoveryMetrics
 from roost.discovery.probes import Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
+from roost.lanes.asking import WireOwners
+from roost.lanes.service import Lanes
 from roost.settings import Settings
 from roost.store.keys import Keys
 from roost.store.metrics import StoreMetrics
 from roost.store.store import Store
+from roost.store.url import StoreUrl
+from roost.tracing.opening import open_tracer
 from roost.waitingroom.keyring import KeyRing
 from roost.waitingroom.worlds import Worlds
 from roost.web.metrics import Source
@@ -63,12 +69,24 @@ class StrategyChooser:
 class Platform:
     """What the edges (gateway, servers, CLI) are built from."""
 
-    def __init__(self, settings: Settings, store: Store, roles: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        roles: tuple[str, ...] = (),
+        *,
+        tracer: Tracer | None = None,
+    ) -> None:
         self.settings = settings
         self.store = store
+        self.tracer = tracer
+        """None: nothing is traced. Whoever brought it closes it."""
         self.roles = roles
         """Which roles run in this process, for `roost status`."""
         self.started_at = time.time()
+        self.store_url = settings.store_url
+        """With the password that was read last."""
+        self._beside: list[tuple[Store, asyncio.AbstractEventLoop]] = []
         loops = store.loops
 
         self.discovery = Discovery(store, settings.ttl_seconds)
@@ -77,12 +95,19 @@ class Platform:
         self.lists = ListCache(self.discovery, loops)
         self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery, loops=loops)
         self.balancers = Balancers(self.discovery, loops)
-        self.worlds = Worlds(store, settings.queue, key_ring(settings), self.discovery, loops=loops)
+        self.worlds = Worlds(
+            store, settings.queue, key_ring(settings), self.discovery, loops=loops, tracer=tracer
+        )
         chooser = StrategyChooser(self.balancers, settings.binding.strategy)
         self.bindings = Bindings(store, settings.binding, self.discovery, loops=loops, chooser=chooser)
         self.movers = movers(settings)
         self.drains = Drains(store, self.bindings, self.discovery, self.movers, loops=loops)
-        self.capabilities: tuple[Capability, ...] = (self.worlds, self.bindings, self.drains)
+        self.lanes = Lanes(store, settings.lanes, owners(settings))
+        self.audit = AuditLog(store, settings.audit, loops=loops)
+        self.capabilities: tuple[Capability, ...] = (
+            *(self.worlds, self.bindings, self.drains, self.lanes),
+            self.audit,
+        )
 
         alerts = settings.alerts
         options = SendOptions(settings.namespace or "roost", alerts.secret, alerts.per_minute, alerts.burst)
@@ -98,6 +123,35 @@ class Platform:
             *(capability.metrics for capability in self.capabilities),
         )
         """What each part shows on the metrics page."""
+
+    async def take_up(self, fresh: StoreUrl) -> None:
+        """Use the passwords of a URL that was read again, on every link; raises as `Store.take_up`."""
+        former = self.store_url
+        await self.store.take_up(fresh, former)
+        self.store_url = fresh
+        for store, loop in tuple(self._beside):
+            taking = asyncio.run_coroutine_threadsafe(store.take_up(fresh, former), loop)
+            await asyncio.wrap_future(taking)
+
+    @asynccontextmanager
+    async def link_beside(self, client_name: str) -> AsyncIterator[Store]:
+        """Another link to the same store, on the loop that runs now, which may be that of another thread."""
+        settings, loop = self.settings, asyncio.get_running_loop()
+        store = await Store.open(
+            self.store_url,
+            options=settings.link.options(),
+            keys=self.store.keys,
+            client_name=client_name,
+            folder=settings.store_folder,
+            attach=True,
+            binary=settings.embedded.binary,
+        )
+        self._beside.append((store, loop))
+        try:
+            yield store
+        finally:
+            self._beside.remove((store, loop))
+            await store.close()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What a gateway or manager runs in the background.
@@ -128,13 +182,30 @@ def movers(settings: Settings) -> WireMovers:
     )
 
 
+def owners(settings: Settings) -> WireOwners:
+    """The calls to order servers; the secret is read at the first."""
+    return WireOwners(
+        lambda: wire_secret(settings.wire_secret, settings.data if settings.is_dev() else None),
+        tls=lambda: client_tls(settings.wire.tls_ca),
+        limits=settings.wire.limits(),
+    )
+
+
 @asynccontextmanager
 async def open_platform(
-    settings: Settings, *, roles: tuple[str, ...] = (), attach: bool = False, wait_s: float | None = None
+    settings: Settings,
+    *,
+    roles: tuple[str, ...] = (),
+    attach: bool = False,
+    wait_s: float | None = None,
+    service: str = "",
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Platform]:
     """A platform on the store that the settings name; everything is closed, the store last, on the way out.
 
     `attach` and `wait_s` are those of `Store.open`. The loops run if the process has a role.
+    `service` names who tells the spans, by default the roles do; without a name nothing is traced. `tracer`:
+    in place of the settings' own.
     """
     store = await Store.open(
         settings.store_url,
@@ -147,8 +218,11 @@ async def open_platform(
         wait_s=wait_s,
     )
     tasks: list[asyncio.Task[None]] = []
+    own_tracer: Tracer | None = None
     try:
-        platform = Platform(settings, store, roles)
+        if tracer is None and (name := service or "-".join(roles)):
+            tracer = own_tracer = open_tracer(settings.tracing, name)
+        platform = Platform(settings, store, roles, tracer=tracer)
         tasks = [asyncio.create_task(loop) for loop in (platform.loops() if roles else ())]
         try:
             yield platform
@@ -158,5 +232,9 @@ async def open_platform(
             await asyncio.gather(*tasks, return_exceptions=True)
             await platform.balancers.close()
             await platform.movers.close()
+            await platform.lanes.close()
+            await platform.audit.writer.close()
     finally:
+        if own_tracer is not None:
+            await own_tracer.close()
         await store.close()

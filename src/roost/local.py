@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import secrets
+import time
 from pathlib import Path
 
 from roost.settings import Settings
@@ -48,3 +51,11 @@ def describe_token(settings: Settings) -> str:
 def _short(path: Path) -> str:
     home = str(Path.home())
     return str(path).replace(home, "~", 1) if str(path).startswith(home + "/") else str(path)
+
+
+def fresh_secrets() -> dict[str, str]:
+    """A new value for each setting that every Roost outside profile dev needs and that nobody else gives."""
+    kid = f"{time.strftime('%Y%m%d', time.gmtime())}:"
+    plain = {name: secrets.token_urlsafe(32) for name in ("api_token", "wire_secret")}
+    keys = ("queue_keys", "ticket_keys")
+    return plain | {name: kid + base64.b64encode(secrets.token_bytes(32)).decode() for name in keys}

@@ -11,37 +11,43 @@ import asyncio
 import contextlib
 import gc
 import logging
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from roost.app import Platform, open_platform
-from roost.core.errors import DataFolderInUse, InvalidInput, RoostError
+from roost.core.errors import DataFolderInUse, InvalidInput, StartFailed
+from roost.demo.fleet import Fleet
+from roost.demo.leftovers import clean_up
+from roost.demo.routes import routes as demo_routes
+from roost.foreground import stop_signal
 from roost.gateway.context import connection_limits
 from roost.gateway.server import build_app, build_ops_app
 from roost.local import api_token, describe_token, gateway_url, running_url, write_up_file
-from roost.servers.entity.serving import EntityIdentity, entity_server, load_class
+from roost.rotation import hangups, renewing
 from roost.servers.gate.hosting import Identity as GateIdentity
 from roost.servers.gate.hosting import gate_server
 from roost.servers.hosting import Identity, game_server
-from roost.settings import NAMES, Loaded, Settings, environment_for, value_of
+from roost.settings import Settings, environment_for
 from roost.store.inspect import check_server
 from roost.store.topology.embedded import make_private
 from roost.web.connections import raise_file_limit
 from roost.web.listen import bind, serve, url_of
 
+if TYPE_CHECKING:
+    from roost.servers.entity.serving import EntityIdentity
+    from roost.servers.orders.registering import OrdersIdentity
+
 log = logging.getLogger("roost.roles")
 
-Opened = TypeVar("Opened")
-
-ROLES = ("gateway", "manager", "gameserver", "entity", "gate")
+ROLES = ("gateway", "manager", "gameserver", "entity", "gate", "orders")
 """The roles that `roost up` knows; `--without` leaves one out."""
 
-ON_REQUEST = frozenset({"gameserver", "entity", "gate"})
+ON_REQUEST = frozenset({"gameserver", "entity", "gate", "orders"})
 """Those that run only `--with` them, each as a process of its own."""
 
 CHILD_STOP_S = 3.0
@@ -111,25 +117,39 @@ async def role(one: Role, settings: Settings, wait_s: float = STORE_WAIT_S) -> N
         await stop.wait()
 
 
-async def up(settings: Settings, without: tuple[str, ...], also: tuple[str, ...] = ()) -> None:
-    """Everything in one process, on a store of our own by default, until a signal comes."""
+async def up(
+    settings: Settings, without: tuple[str, ...], also: tuple[str, ...] = (), *, demo: bool = False
+) -> None:
+    """Everything in one process, on a store of our own by default, until a signal comes.
+
+    `demo`: with a fleet to look at, where one may run.
+    """
     roles = tuple(role for role in ROLES if role not in without and (role in also or role not in ON_REQUEST))
     if "gameserver" in roles and "gateway" not in roles:
         raise InvalidInput("a gameserver under `roost up` needs its gateway", hint="drop --without gateway")
     stop = stop_signal()
     make_private(settings.data)
     address = GATEWAY.address(settings) if "gateway" in roles else None
+    fleet = Fleet(settings) if demo and _may_have_demo(settings, roles) else None
+    build: Build = build_app if fleet is None else partial(build_app, more_routes=demo_routes(fleet))
     async with contextlib.AsyncExitStack() as stack:
-        opening = serving(address, _platform_of_our_own(settings, roles), build_app)
+        opening = serving(address, _platform_of_our_own(settings, roles), build)
         platform, url = await stack.enter_async_context(opening)
         write_up_file(settings, url or None)
         stack.callback(settings.up_file.unlink, missing_ok=True)
-        _announce(settings, url, platform)
+        if fleet is None:
+            await clean_up(platform.store, settings)
+        _announce(settings, url, platform, has_demo=fleet is not None)
         if "gameserver" in roles:
             await stack.enter_async_context(_child("gameserver", settings, "--url", url))
         for role in ("entity", "gate"):
             if role in roles:
                 await stack.enter_async_context(_child(role, settings))
+        if "orders" in roles:
+            await stack.enter_async_context(_child("orders serve", settings))
+        if fleet is not None:
+            fleet.start(platform, url)
+            stack.push_async_callback(fleet.close)
         await stop.wait()
         print("stopping …", flush=True)
 
@@ -139,7 +159,7 @@ async def gameserver(settings: Settings, identity: Identity, wait_s: float = STO
     stop = stop_signal()
     where, token = gateway_url(settings), api_token(settings)
     opening = game_server(settings, where, token, identity, on_end=stop.set, wait_s=wait_s)
-    async with _unless(stop, opening) as server:
+    async with renewing(stop, opening) as server:
         if server is not None:
             print(f"roost gameserver is up: {server.public_url}")
             print(f"  world   {settings.gameserver.world}, capacity {settings.gameserver.capacity}")
@@ -152,7 +172,7 @@ async def gate(settings: Settings, identity: GateIdentity, wait_s: float = STORE
     """A gate on the store that others use too."""
     stop = stop_signal()
     opening = gate_server(settings, api_token(settings), identity, on_end=stop.set, wait_s=wait_s)
-    async with _unless(stop, opening) as server:
+    async with renewing(stop, opening) as server:
         if server is not None:
             print(f"roost gate is up: {server.url}")
             if server.tcp_url:
@@ -164,11 +184,13 @@ async def gate(settings: Settings, identity: GateIdentity, wait_s: float = STORE
 
 async def entity(settings: Settings, identity: EntityIdentity, wait_s: float = STORE_WAIT_S) -> None:
     """An entity server on the store that others use too, with the class that the settings name."""
+    from roost.servers.entity.serving import entity_server, load_class  # the databases, which others need not
+
     stop = stop_signal()
     opening = entity_server(
         settings, load_class(settings.entity.class_name), identity, on_end=stop.set, wait_s=wait_s
     )
-    async with _unless(stop, opening) as server:
+    async with renewing(stop, opening) as server:
         if server is not None:
             print(f"roost entity {identity.server_id} is up: {server.url} ({server.described})")
             print(f"  metrics {server.ops_url}/metrics", flush=True)
@@ -176,73 +198,78 @@ async def entity(settings: Settings, identity: EntityIdentity, wait_s: float = S
             print("stopping …", flush=True)
 
 
+async def orders(settings: Settings, identity: OrdersIdentity, wait_s: float = STORE_WAIT_S) -> None:
+    """An order server on the store that others use too."""
+    from roost.servers.orders.serving import order_server
+
+    stop = stop_signal()
+    opening = order_server(settings, identity, on_end=stop.set, wait_s=wait_s)
+    async with renewing(stop, opening) as server:
+        if server is not None:
+            print(f"roost orders {identity.server_id} is up: {server.url} ({settings.lanes.durability})")
+            print(f"  shards  {settings.orders.shards}")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+            print("stopping …", flush=True)
+
+
+async def dns(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
+    """Discovery as DNS, from the store that others use too."""
+    try:
+        from roost.servers.dns.serving import dns_server
+    except ModuleNotFoundError as error:
+        raise StartFailed(f"`roost dns` needs the package {error.name}", hint="install roost[dns]") from None
+
+    stop = stop_signal()
+    async with renewing(stop, dns_server(settings, api_token(settings), wait_s=wait_s)) as server:
+        if server is not None:
+            print(f"roost dns is up: {server.url} (zone {settings.dns.zone})")
+            print(f"  metrics {server.ops_url}/metrics", flush=True)
+            await stop.wait()
+
+
+async def forward(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
+    """What happens, told to another system, from the store that others use too."""
+    from roost.forward.serving import forward_server
+
+    stop = stop_signal()
+    async with renewing(stop, forward_server(settings, api_token(settings), wait_s=wait_s)) as running:
+        if running is not None:
+            print(f"roost forward is up: to {running.to.kind} at {running.to.host}")
+            print(f"  metrics {running.ops_url}/metrics", flush=True)
+            await stop.wait()
+
+
 @contextlib.asynccontextmanager
 async def serving(
     address: tuple[str, int] | None,
     opening: contextlib.AbstractAsyncContextManager[Platform],
     build: Build,
+    *,
+    shared: bool = False,
 ) -> AsyncIterator[tuple[Platform, str]]:
-    """Bind, open, serve, and in the end stop. Without an address nothing listens, and the URL is empty."""
+    """Bind, open, serve, and in the end stop. Without an address nothing listens, and the URL is empty.
+
+    `shared`: others listen there too and a supervisor holds the port, so this one listens only when it can
+    answer; the others have its connections until then.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        listener = bind(*address) if address is not None else None
+        listener = bind(*address) if address is not None and not shared else None
         if listener is not None:
             stack.callback(listener.close)
+        heard = stack.enter_context(hangups())
         platform = await stack.enter_async_context(opening)
-        stack.enter_context(_reloading(platform))
+        heard.attend(platform)
         await check_server(platform.store)
-        if listener is None:
+        if address is None:
             yield platform, ""
             return
+        if listener is None:
+            listener = bind(*address, shared=True)
+            stack.callback(listener.close)
         runner = await serve(build(platform), listener, connection_limits(platform.settings))
         stack.push_async_callback(runner.cleanup)
         yield platform, url_of(listener)
-
-
-@contextlib.contextmanager
-def _reloading(platform: Platform) -> Iterator[None]:
-    """SIGHUP reads the store's password again, from the file that ROOST_STORE_FILE names or the TOML file."""
-    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
-
-    def on_hangup() -> None:
-        task = loop.create_task(_reload(platform))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    loop.add_signal_handler(signal.SIGHUP, on_hangup)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
-
-
-async def _reload(platform: Platform) -> None:
-    former = platform.settings
-    others = {name: value_of(former, name) for name in NAMES if name != "store"}
-    try:
-        fresh = Loaded.load(others).settings
-        await platform.store.take_up(fresh.store_url, former.store_url)
-    except RoostError as error:
-        log.error("store password not renewed", extra={"reason": error.message})
-    else:
-        log.warning("store password renewed", extra={"store": str(fresh.store_url)})
-
-
-@contextlib.asynccontextmanager
-async def _unless(
-    stop: asyncio.Event, opening: contextlib.AbstractAsyncContextManager[Opened]
-) -> AsyncIterator[Opened | None]:
-    """What is opened, or None if a signal comes while it waits to be: a start can take its time."""
-    async with contextlib.AsyncExitStack() as stack:
-        entering = asyncio.create_task(stack.enter_async_context(opening))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not entering.done():
-            entering.cancel()
-            await asyncio.gather(entering, return_exceptions=True)
-            yield None
-        else:
-            yield entering.result()
 
 
 @contextlib.asynccontextmanager
@@ -255,7 +282,7 @@ async def _child(role: str, settings: Settings, *more: str) -> AsyncIterator[Non
         sys.executable,
         "-m",
         "roost",
-        role,
+        *role.split(),
         *flags,
         *more,
         start_new_session=True,
@@ -277,8 +304,9 @@ async def _child(role: str, settings: Settings, *more: str) -> AsyncIterator[Non
 
 
 def _stop_s(role: str, settings: Settings) -> float:
-    """How long a child may take to end; one that holds users writes them first."""
-    return CHILD_STOP_S + (settings.entity.stop_ms / 1000 if role == "entity" else 0.0)
+    """How long a child may take to end; one that holds users or shards writes them first."""
+    more_ms = {"entity": settings.entity.stop_ms, "orders serve": settings.orders.stop_ms}
+    return CHILD_STOP_S + more_ms.get(role, 0) / 1000
 
 
 async def _watch(role: str, child: asyncio.subprocess.Process) -> None:
@@ -299,27 +327,22 @@ async def _platform_of_our_own(settings: Settings, roles: tuple[str, ...]) -> As
         raise
 
 
-def _announce(settings: Settings, url: str, platform: Platform) -> None:
+def _may_have_demo(settings: Settings, roles: Collection[str]) -> bool:
+    """On one machine, on a store of our own, where players need no login service."""
+    is_ours = settings.is_dev() and settings.store_url.shape == "embedded" and not settings.queue_keys
+    return is_ours and {"gateway", "manager"} <= set(roles)
+
+
+def _announce(settings: Settings, url: str, platform: Platform, *, has_demo: bool) -> None:
     nodes = ", ".join(link.name for link in platform.store.links())
     lines = [
         f"roost is up: {url}" if url else "roost is up (store only)",
         f"  store   {settings.store_url} ({nodes})",
     ]
     if url:
-        lines += [f"  token   {describe_token(settings)}", f"  API     {url}/docs"]
+        lines += [f"  token   {describe_token(settings)}", f"  console {url}/", f"  API     {url}/docs"]
+    if has_demo:
+        lines.append(
+            "  demo    servers and players named demo-*, in a world of their own; --no-demo: without"
+        )
     print("\n".join([*lines, "  stop with Ctrl-C"]), flush=True)
-
-
-def stop_signal() -> asyncio.Event:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    return stop

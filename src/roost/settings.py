@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from roost.alerts.settings import AlertSettings
+from roost.audit.settings import AuditSettings
 from roost.binding.settings import BindingSettings
 from roost.core.errors import InvalidInput, InvalidSettings
 from roost.core.ids import check_name
@@ -26,11 +27,16 @@ from roost.core.signing import parse_keys
 from roost.db.settings import DatabaseSettings
 from roost.db.url import parse_database_url, sqlite_url
 from roost.discovery.settings import DiscoverySettings
+from roost.forward.settings import ForwardSettings
 from roost.gateway.settings import GatewaySettings
+from roost.lanes.settings import LaneSettings
+from roost.servers.dns.settings import DnsSettings
 from roost.servers.entity.settings import EntitySettings
+from roost.servers.orders.settings import OrdersSettings
 from roost.servers.settings import GameServerSettings, GateSettings
 from roost.store.settings import EmbeddedSettings, LinkSettings
 from roost.store.url import StoreUrl, parse_store_url
+from roost.tracing.settings import TracingSettings
 from roost.waitingroom.settings import QueueSettings
 from roost.web.settings import ManagerSettings
 from roost.wire.settings import WireSettings
@@ -41,8 +47,7 @@ TTL_SECONDS = {"dev": 30.0, "lan": 15.0, "cloud": 30.0}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("auto", "human", "json")
 EXAMPLE_COLUMNS = 100
-
-_NO_FOLDER = Path()
+ENVIRONMENT: Mapping[str, str] = os.environ  # for what all programs read there
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class Settings:
         "Where the store is: embedded:[/folder], redis[s]://, unix://, redis[s]+sentinel://, redis[s]+cluster://.",
         secret=True,
     )
-    data: Path = setting(_NO_FOLDER, "Folder for the token, the embedded store and up.json.")  # noqa: RUF009
+    data: Path = setting(Path(), "Folder for the token, the embedded store and up.json.")  # noqa: RUF009
     config: str = setting("", "TOML file with settings.")
     url: str = setting(
         "", "Gateways that the CLI and game servers talk to, a comma list. Empty: `roost up`, else port 8400."
@@ -89,14 +94,20 @@ class Settings:
     discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     queue: QueueSettings = field(default_factory=QueueSettings)
     binding: BindingSettings = field(default_factory=BindingSettings)
+    lanes: LaneSettings = field(default_factory=LaneSettings)
     gameserver: GameServerSettings = field(default_factory=GameServerSettings)
     entity: EntitySettings = field(default_factory=EntitySettings)
     gate: GateSettings = field(default_factory=GateSettings)
+    orders: OrdersSettings = field(default_factory=OrdersSettings)
+    dns: DnsSettings = field(default_factory=DnsSettings)
+    forward: ForwardSettings = field(default_factory=ForwardSettings)
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     db: DatabaseSettings = field(default_factory=DatabaseSettings)
     wire: WireSettings = field(default_factory=WireSettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
 
     @property
     def store_url(self) -> StoreUrl:
@@ -157,6 +168,12 @@ class Loaded:
         if faults:
             raise InvalidSettings(faults)
         return cls(settings, origins)
+
+    def environment(self, changed: Mapping[str, Any]) -> dict[str, str]:
+        """Of a process with the same settings but for those `changed`. What flags said is in it, unseen; a
+        file that holds a setting is named as it was, so that it can be read again."""
+        flags = [name for name, origin in self.origins.items() if origin.startswith("flag ")]
+        return _environment_with({name: value_of(self.settings, name) for name in flags} | dict(changed))
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """(name, value to show, origin), secrets masked."""
@@ -329,13 +346,15 @@ def default_data_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 def environment_for(settings: Settings) -> dict[str, str]:
     """The environment of a process on the same store and database; what flags said is in it, unseen."""
-    same = {
-        variable(name): str(value_of(settings, name))
-        for name in ("store", "database")
-        if value_of(settings, name)
-    }
-    without_files = {key: value for key, value in os.environ.items() if key.removesuffix("_FILE") not in same}
-    return without_files | same
+    return _environment_with(
+        {name: value_of(settings, name) for name in ("store", "database") if value_of(settings, name)}
+    )
+
+
+def _environment_with(values: Mapping[str, Any]) -> dict[str, str]:
+    """Ours, with these settings in it; a file that would hold one of them is not named any more."""
+    said = {variable(name): str(value) for name, value in values.items()}
+    return {key: value for key, value in os.environ.items() if key.removesuffix("_FILE") not in said} | said
 
 
 def client_defaults(environ: Mapping[str, str] | None = None) -> tuple[str, str]:

@@ -130,6 +130,8 @@ class Entity:
         self.logouts: list[tuple[str, str, str]] = []
         self.behave: Callable[[Call, str, Any], Any] | None = None
         """May answer a message before the rules do; None: go on."""
+        self.on_login: Callable[[], None] | None = None
+        """Called before each login is judged."""
         self.refuse_logins: Answer | None = None
         self.refused_logins = 0
         self.connections: dict[str, tuple[Connection, str]] = {}
@@ -169,6 +171,8 @@ class Entity:
 
     def _login(self, call: Call) -> Answer:
         type_, user, session, context = _unpack(call.payload)
+        if self.on_login is not None:
+            self.on_login()
         if not self._owns(user, type_):
             return refusal(Code.MOVED, "not here")
         if self.refuse_logins is not None:
@@ -220,6 +224,10 @@ class Turnstile:
     def __init__(self) -> None:
         self.inside: list[str] = []
         self.left: list[tuple[str, str]] = []
+        self.waiting = 0
+        """Who has come to it and is not through yet."""
+        self.is_open = asyncio.Event()
+        self.is_open.set()
         self._used: set[str] = set()
 
     def owner_of(self, ticket: str) -> str:
@@ -229,6 +237,9 @@ class Turnstile:
 
     async def enter(self, ticket: str, types: tuple[str, ...]) -> Who:
         user = self.owner_of(ticket)
+        self.waiting += 1
+        await self.is_open.wait()
+        self.waiting -= 1
         assert user not in self.inside, "nobody is inside twice"
         if ticket in self._used:
             raise TicketUsed

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from roost.app import Platform
 from roost.core.lease import MAX_STEP_MS
 from roost.core.passes import sign_entry
 from roost.core.signing import parse_keys
 from roost.gateway.settings import GatewaySettings
 from roost.settings import Settings
-from roost.testing import Answer, Gateway, Leader, RunningServer, open_gateway
+from roost.testing import Answer, Gateway, Leader, RunningServer, open_gateway, open_store
 from roost.waitingroom.settings import QueueSettings
 from roost.waitingroom.worlds import World
+from tests.acceptance.role_users import in_process
 
 TOKEN = "a-token-for-the-tests"
 QUEUE_KEYS = "q1:" + base64.b64encode(b"queue-key-of-the-tests-32-bytes!").decode()
@@ -105,9 +107,8 @@ class Gate(Gateway):
                 self.world.room.board.forget()
                 return issued
 
-    def hold_the_clock(self) -> None:
+    def hold_the_clock(self, scripts: Any) -> None:
         """From now on whatever reads the clock reads `now_us`."""
-        scripts: Any = self.world.room.scripts
         for name in ("admit", "sync", "touch", "enter", "status", "report"):
             setattr(scripts, name, self._at_now(getattr(scripts, name)))
 
@@ -142,18 +143,26 @@ def settings_for(
 
 @asynccontextmanager
 async def open_gate(server: RunningServer, settings: Settings) -> AsyncIterator[Gate]:
-    async with open_gateway(server.url, settings) as opened:
-        world = opened.platform.worlds.of("main")
-        gate = Gate(
-            session=opened.session,
-            platform=opened.platform,
-            address=opened.address,
-            server=server,
-            leader=await Leader.of(opened.platform.store, world.room),
-        )
-        gate.hold_the_clock()
-        await gate.tick()
-        yield gate
+    """The gateway, and a link for what a manager does; each under its user, where roles have users."""
+    with in_process(server) as store:
+        async with (
+            open_gateway(store.url("gateway"), settings) as opened,
+            open_store(store.url("manager")) as leading,
+        ):
+            store.note_users()
+            room = Platform(settings, leading).worlds.of("main").room
+            gate = Gate(
+                session=opened.session,
+                platform=opened.platform,
+                address=opened.address,
+                server=server,
+                leader=await Leader.of(leading, room),
+            )
+            gate.hold_the_clock(room.scripts)
+            gate.hold_the_clock(gate.world.room.scripts)
+            room.scripts.touch = gate.world.room.scripts.touch  # a gateway signs
+            await gate.tick()
+            yield gate
 
 
 def proof(receipt: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roost.testing import free_port, wait_until
+from roost.testing import START_S, free_port, wait_until
 from tests.acceptance.conftest import Home, Started, http
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_a_program_is_registered_while_it_runs_and_gets_the_signal(home: Home) -
     started = home.start(
         *agent(home, sys.executable, "-c", WAITS, flags=("--port", "udp=7777")), until="started"
     )
-    wait_until(lambda: len(instances(home)) == 1, "the registration")
+    wait_until(lambda: len(instances(home)) == 1, "the registration", timeout_s=START_S)
     (instance,) = instances(home)
     assert (instance["serverId"], instance["ports"], instance["status"]) == ("501", {"udp": 7777}, "ready")
     assert started.interrupt(signal.SIGTERM, within_s=5) == 128 + signal.SIGTERM
@@ -67,7 +67,7 @@ def test_a_crash_is_reported_at_once_and_the_server_id_is_free(home: Home) -> No
     home.up()
     go = home.folder / "go"
     started = home.start(*agent(home, sys.executable, "-c", ends_with(3, go)), until="")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     (instance,) = instances(home)
     go.touch()
     assert started.process.wait(timeout=20) == 3
@@ -90,9 +90,9 @@ def test_a_gateway_that_is_late_is_waited_for_while_the_program_runs(home: Home)
     port = free_port()
     where = {"ROOST_URL": f"http://127.0.0.1:{port}", "ROOST_API_TOKEN": TOKEN}
     started = home.start(*agent(home, sys.executable, "-c", WAITS), until="not registered yet", **where)
-    assert "started" in started.text
-    home.start("up", "--port", str(port), ROOST_API_TOKEN=TOKEN)
-    wait_until(lambda: len(instances(home, TOKEN)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: "started" in started.text, "the program", lambda: started.text)
+    home.start("up", "--no-demo", "--port", str(port), ROOST_API_TOKEN=TOKEN)
+    wait_until(lambda: len(instances(home, TOKEN)) == 1, "the registration", lambda: started.text, START_S)
     assert started.interrupt(signal.SIGTERM) == 128 + signal.SIGTERM
     assert instances(home, TOKEN) == []
 
@@ -101,7 +101,7 @@ def test_a_gateway_that_is_late_is_waited_for_while_the_program_runs(home: Home)
 def test_the_lease_of_a_former_life_is_waited_for_while_the_program_runs(home: Home) -> None:
     home.up()
     former = home.start(*agent(home, sys.executable, "-c", WAITS, flags=("--ttl", "12")), until="started")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: former.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: former.text, START_S)
     (dead,) = instances(home)
     os.kill(child_of(former), signal.SIGKILL)
     former.process.kill()
@@ -124,7 +124,7 @@ def test_an_order_to_drain_and_a_removal_reach_the_program(home: Home) -> None:
     home.up()
     flags = ("--ttl", "3", "--on-drain", "SIGUSR1", "--on-removed", "SIGUSR2")
     started = home.start(*agent(home, sys.executable, "-c", OBEYS, flags=flags), until="started")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     assert home.run("instances", "override", "501", "--drain").returncode == 0
     wait_until(lambda: "heard SIGUSR1" in started.text, "the order to drain", lambda: started.text)
     assert started.process.poll() is None
@@ -139,7 +139,7 @@ def test_a_removed_program_gets_sigterm_and_a_command_can_take_the_place_of_a_si
     command = f"sh -c 'echo $ROOST_PROGRAM_PID $ROOST_INSTANCE_ID > {told}'"
     flags = ("--ttl", "3", "--on-drain", command)
     started = home.start(*agent(home, sys.executable, "-c", WAITS, flags=flags), until="started")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     (instance,) = instances(home)
     program = child_of(started)
     assert home.run("instances", "override", "501", "--drain").returncode == 0
@@ -157,7 +157,7 @@ def test_a_signal_reaches_what_a_wrapper_script_started(home: Home) -> None:
     )
     script = f'{sys.executable} -c "{server}; print(chr(115) + chr(101), flush=True); signal.pause()" & wait'
     started = home.start(*agent(home, "sh", "-c", script), until="se\n")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     started.interrupt(signal.SIGTERM)
     wait_until(heard.exists, "the server behind the wrapper", lambda: started.text)
 
@@ -170,7 +170,7 @@ def test_the_exit_code_is_the_programs_whatever_became_of_the_gateway(
     gateway = home.up()
     go = home.folder / "go"
     started = home.start(*agent(home, sys.executable, "-c", ends_with(7, go)), until="")
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     gateway.process.send_signal(fate)
     go.touch()
     try:
@@ -185,7 +185,7 @@ def test_the_stop_hook_of_systemd_works_with_a_token_that_may_only_register(home
     made = home.run("token", "create", "game-servers", "--scope", "register", "--json")
     own = {"ROOST_URL": up.url, "ROOST_API_TOKEN": json.loads(made.stdout)["token"]}
     started = home.start(*agent(home, sys.executable, "-c", WAITS), until="started", **own)
-    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text)
+    wait_until(lambda: len(instances(home)) == 1, "the registration", lambda: started.text, START_S)
     (instance,) = instances(home)
     program = child_of(started)
     started.process.kill()  # as systemd does after TimeoutStopSec

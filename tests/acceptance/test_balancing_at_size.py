@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from roost.api.discovery import RegisterInput
 from roost.api.limits import STRATEGIES
 from roost.core.errors import UnknownInstance
 from roost.settings import Settings
-from roost.testing import Gateway, RunningServer, open_gateway
+from roost.testing import Gateway, RunningServer, open_gateway, run_valkey
+
+pytestmark = pytest.mark.slow
 
 TOKEN = "a-token-for-the-tests"
 SERVERS = 5000
@@ -41,12 +43,24 @@ def game_server(n: int) -> RegisterInput:
     )
 
 
-@pytest.fixture
-async def gateway(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with open_gateway(server.url, Settings(data=tmp_path, api_token=TOKEN)) as gateway:
+async def register_all(url: str, folder: Path) -> None:
+    async with open_gateway(url, Settings(data=folder)) as gateway:
         register = gateway.platform.discovery.register
         for first in range(0, SERVERS, 500):
             await asyncio.gather(*(register(game_server(n)) for n in range(first, first + 500)))
+
+
+@pytest.fixture(scope="module")
+def full_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A store that knows all servers, and on which no time passes. A test leaves it as it was."""
+    with run_valkey() as server:
+        asyncio.run(register_all(server.url, tmp_path_factory.mktemp("gateway")))
+        yield server
+
+
+@pytest.fixture
+async def gateway(full_store: RunningServer, tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with open_gateway(full_store.url, Settings(data=tmp_path, api_token=TOKEN)) as gateway:
         try:
             yield gateway
         finally:
@@ -59,8 +73,9 @@ async def nothing() -> None: ...
 async def longest_turn_s(
     work: Callable[[], Awaitable[None]], before: Callable[[], Awaitable[None]] = nothing
 ) -> float:
-    """The longest that the loop worked without letting others have a turn, the best of three. What comes
-    `before` each of them is not measured: it makes the three alike where the first time is what counts.
+    """The longest that the loop worked without letting others have a turn, the best of three; the first
+    that is good enough decides. What comes `before` each is not measured: it makes them alike where the
+    first time is what counts.
 
     Processor time of its thread: what other processes take from us does not count, nor what the collector
     spends on what the other tests left.
@@ -79,6 +94,8 @@ async def longest_turn_s(
             watching.cancel()
             gc.enable()
         longest.append(turns.longest_s)
+        if turns.longest_s < MOST_S:
+            break
     return min(longest)
 
 
@@ -145,9 +162,12 @@ async def test_ring_and_explanation_do_not_hold_it(gateway: Gateway) -> None:
 async def test_a_preview_and_the_first_weight_do_not_hold_it(gateway: Gateway) -> None:
     discovery, balancers = gateway.platform.discovery, gateway.platform.balancers
 
-    async def all_weigh_the_same() -> None:
+    async def remove_the_heavy_one() -> None:
         with contextlib.suppress(UnknownInstance):
             await discovery.remove("heavy")
+
+    async def all_weigh_the_same() -> None:
+        await remove_the_heavy_one()
         await balancers.close()
         await ask(gateway, "GET", "/lb/v1/select?type=game&group=main&key=first")
 
@@ -160,4 +180,6 @@ async def test_a_preview_and_the_first_weight_do_not_hold_it(gateway: Gateway) -
         preview = await ask(gateway, "POST", "/lb/v1/preview", {"type": "game", "group": "main", **change})
         assert 0.005 < preview["moved"] < 0.03
 
-    assert await longest_turn_s(weigh_and_preview, before=all_weigh_the_same) < MOST_S
+    longest_s = await longest_turn_s(weigh_and_preview, before=all_weigh_the_same)
+    await remove_the_heavy_one()
+    assert longest_s < MOST_S

@@ -96,3 +96,13 @@ def test_the_command_line_shows_the_ring(fleet: Api) -> None:
     explained = fleet.home.run("ring", "explain", "user-7", "--type", "game").stdout
     assert "user-7 → 50" in explained
     assert fleet.home.run("ring", "preview", "--type", "game").returncode == 1
+
+
+def test_the_ring_is_told_place_by_place_and_a_key_lies_on_it(fleet: Api) -> None:
+    ring = fleet.ask("GET", "/lb/v1/ring?type=game&group=kr-1&points=360").json
+    assert len(ring["points"]) == 360
+    assert {ring["nodes"][at]["serverId"] for at in ring["points"]} == {"501", "502", "503"}
+    assert fleet.ask("GET", "/lb/v1/ring?type=game&group=kr-1").json["points"] == []
+    assert fleet.ask("GET", "/lb/v1/ring?type=game&group=kr-1&points=5000").status == 400
+    told = fleet.ask("GET", "/lb/v1/explain?type=game&group=kr-1&key=user-7").json
+    assert 0 < told["position"] < 1

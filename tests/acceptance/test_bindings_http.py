@@ -58,6 +58,8 @@ async def ask(gateway: Gateway, path: str) -> Any:
 
 async def test_who_holds_a_user(gateway: Gateway) -> None:
     home = await ask(gateway, "/bind/v1/users/ann?type=entity")
+    assert await ask(gateway, "/bind/v1/users?userId=ann") == {"homes": [home]}
+    assert await ask(gateway, "/bind/v1/users?userId=nobody") == {"homes": []}
 
     assert (home["userId"], home["type"], home["state"]) == ("ann", "entity", "held")
     assert (home["serverId"], home["life"], home["why"]) == ("501", "7", "new")
@@ -138,6 +140,7 @@ async def test_what_became_of_the_moves_of_a_user(gateway: Gateway) -> None:
         ("GET", "/bind/v1/users/nobody", (404, "UNKNOWN_BINDING")),
         ("GET", "/bind/v1/users/ann?type=room", (404, "UNKNOWN_BINDING")),
         ("GET", "/bind/v1/users/a%20b", (400, "INVALID_ID")),
+        ("GET", "/bind/v1/users?userId=a%20b", (400, "INVALID_ID")),
         ("GET", "/bind/v1/users/ann?type=en:tity", (400, "INVALID_ID")),
         ("GET", f"/bind/v1/users/{'x' * 129}", (400, "INVALID_ID")),
         ("GET", "/bind/v1/users/ann?magic=1", (400, "INVALID_INPUT")),
@@ -202,7 +205,7 @@ async def test_clients_ask_for_a_home_over_http_and_on_the_store(
 
 @contextlib.asynccontextmanager
 async def store_of(home: Home) -> AsyncIterator[Store]:
-    store = await Store.open(parse_store_url(f"embedded:{home.data}/store"), attach=True)
+    store = await Store.open(parse_store_url(home.store_url), attach=True)
     try:
         yield store
     finally:

@@ -22,6 +22,7 @@ COMMANDS = (
     ("config",),
     ("doctor",),
     ("token", "list"),
+    ("audit",),
 )
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from roost.testing import Answer, free_port, wait_until
-from tests.acceptance.conftest import Home, http
+from tests.acceptance.conftest import Home, http, open_home
 
 GAME = {"type": "game", "group": "kr-1", "serverId": "501", "ports": {"udp": 7777}, "capacity": 100}
+LONG_S = 600
+"""A lease that outlasts several commands on a busy machine."""
 
 
 class Api:
@@ -53,7 +55,7 @@ def test_the_documented_life_of_an_instance(api: Api) -> None:
     assert registered["ttlSeconds"] == 30
     assert registered["heartbeatIntervalMs"] == 10_000
     beat = api.ask("POST", f"{path}/heartbeat", {"performance": {"tps": 1200}})
-    assert (beat.status, beat.json) == (200, {"status": "OK"})
+    assert (beat.status, beat.json) == (200, {"status": "OK", "proof": ""})
     listed = api.ask("GET", "/sd/v1/instances?type=game&group=kr-1").json
     (instance,) = listed["instances"]
     assert instance["instanceId"] == registered["instanceId"]
@@ -123,10 +125,9 @@ def test_a_bad_registration_is_refused_with_the_field(
 
 @pytest.fixture(scope="module")
 def shared_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    home = Home(tmp_path_factory.mktemp("shared"))
-    up = home.up()
-    yield Api(home, up.url, home.token())
-    up.interrupt()
+    with open_home(tmp_path_factory.mktemp("shared")) as home:
+        up = home.up()
+        yield Api(home, up.url, home.token())
 
 
 def test_a_body_of_a_megabyte_is_refused_before_it_is_read(shared_api: Api) -> None:
@@ -189,10 +190,10 @@ def test_bad_tokens_are_not_made(shared_api: Api, body: dict[str, Any]) -> None:
 
 def test_tokens_are_kept_only_as_digests(api: Api) -> None:
     made = api.ask("POST", "/auth/v1/tokens", {"name": "x", "scopes": ["read"]}).json["token"]
-    aof = b"".join(path.read_bytes() for path in (api.home.data / "store" / "appendonlydir").iterdir())
+    aof = b"".join(path.read_bytes() for path in (api.home.store_folder / "appendonlydir").iterdir())
     assert b"roost:tokens" in aof
     assert made.encode() not in aof
-    assert made.rpartition("_")[2].encode() not in aof
+    assert made.split("_", 2)[2].encode() not in aof
 
 
 def test_an_order_is_kept_over_a_restart_of_the_instance(api: Api) -> None:
@@ -200,12 +201,12 @@ def test_an_order_is_kept_over_a_restart_of_the_instance(api: Api) -> None:
     path = f"/sd/v1/instances/{registered['instanceId']}"
     ordered = api.ask("PUT", f"{path}/override", {"drain": True, "weight": 5}).json
     assert ordered["instance"]["accepting"] is False
-    assert api.ask("POST", f"{path}/heartbeat", {}).json == {"status": "DRAIN"}
+    assert api.ask("POST", f"{path}/heartbeat", {}).json == {"status": "DRAIN", "proof": ""}
     api.ask("DELETE", path)
     again = api.register()
     (instance,) = api.ask("GET", "/sd/v1/instances").json["instances"]
     assert instance["instanceId"] == again["instanceId"]
-    assert instance["override"] == {"drain": True, "outOfService": False, "weight": 5}
+    assert instance["override"] == {"drain": True, "outOfService": False, "weight": 5, "drainLife": ""}
     assert instance["accepting"] is False
     lifted = api.ask("PUT", f"/sd/v1/instances/{again['instanceId']}/override", {}).json
     assert lifted["instance"]["override"] is None
@@ -294,7 +295,7 @@ def test_the_public_address_is_taken_from_trusted_proxies_only(home: Home) -> No
 
 
 def test_the_command_line_shows_and_orders(api: Api) -> None:
-    registered = api.register()
+    registered = api.register(ttlSeconds=LONG_S)
     listed = api.home.run("instances", "list", "--type", "game").stdout
     assert registered["instanceId"] in listed
     assert "1 instance, revision" in listed
@@ -312,7 +313,7 @@ def test_the_command_line_shows_and_orders(api: Api) -> None:
 
 
 def test_the_command_line_removes_for_good(api: Api) -> None:
-    registered = api.register()
+    registered = api.register(ttlSeconds=LONG_S)
     assert api.home.run("instances", "remove", "501").returncode == 0
     assert api.code("POST", f"/sd/v1/instances/{registered['instanceId']}/heartbeat", {}) == (410, "REMOVED")
     again = api.home.run("instances", "remove", "502")
@@ -337,3 +338,13 @@ def test_the_command_line_makes_and_revokes_tokens(api: Api) -> None:
     assert api.home.run("token", "revoke", listed[0]["id"]).returncode == 0
     assert api.ask("GET", "/sd/v1/instances", token=token).status == 401
     assert api.home.run("token", "create", "x", "--scope", "root").returncode == 1
+
+
+def test_one_instance_is_probed_on_demand(api: Api) -> None:
+    port = int(api.url.rpartition(":")[2])
+    health = {"kind": "http", "port": "http", "path": "/healthz"}
+    made = api.register(serverId="501", publicIp="127.0.0.1", ports={"http": port}, health=health)
+    path = f"/sd/v1/instances/{made['instanceId']}"
+    assert api.ask("GET", path).json["instance"]["probe"] is None
+    probe = api.ask("GET", f"{path}?verify=true").json["instance"]["probe"]
+    assert (probe["ok"], probe["error"]) == (True, "")

@@ -115,6 +115,11 @@ def test_an_operator_evens_out_and_takes_out_the_emptiest(api: Api) -> None:
     assert (scaled_in["kind"], scaled_in["servers"]) == ("drain", [plan["sources"][0]["serverId"]])
 
 
+def _heeds_ctrl_c() -> None:
+    """Also where these tests run in the background of a shell, whose children ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_the_picture_and_not_the_job(api: Api) -> None:
     home = api.home
     with subprocess.Popen(
@@ -124,6 +129,7 @@ def test_ctrl_c_ends_the_picture_and_not_the_job(api: Api) -> None:
         stderr=subprocess.PIPE,
         text=True,
         cwd=home.folder,
+        preexec_fn=_heeds_ctrl_c,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("running")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from roost.api.drain import MAX_SERVERS
+from roost.app import Platform
 from roost.binding.drain.certificate import GateReport, reconcile
 from roost.binding.drain.records import Saved, Turn
 from roost.binding.settings import BindingSettings
@@ -17,8 +19,9 @@ from roost.core.lease import Tenure
 from roost.core.owner import Owner
 from roost.settings import Settings
 from roost.store.scopes import drain
-from roost.testing import Gateway, RunningServer, open_gateway
+from roost.testing import Gateway, RunningServer, open_gateway, open_store
 from roost.testing.bindings import BindingLeader
+from tests.acceptance.role_users import in_process
 
 TOKEN = "secret-secret-secret"
 JOBS = "/drain/v1/jobs"
@@ -26,23 +29,42 @@ HOTFIX = "/admin/v1/hotfix"
 SERVERS = {"501": "1.0", "502": "1.0", "503": "2.0"}
 
 
+@dataclass(kw_only=True)
+class DrainGateway(Gateway):
+    """A gateway, and what a manager does on the same store."""
+
+    manager: Platform
+
+
 @pytest.fixture
-async def gateway(server: RunningServer, tmp_path: Path) -> AsyncIterator[Gateway]:
+async def gateway(server: RunningServer, tmp_path: Path) -> AsyncIterator[DrainGateway]:
     """A gateway without a manager: 501 and 502 hold users, 503 of the next version takes some."""
     settings = Settings(data=tmp_path, api_token=TOKEN, profile="lan", binding=BindingSettings(partitions=2))
-    async with open_gateway(server.url, settings) as gateway:
-        bindings = gateway.platform.bindings
-        leader = await BindingLeader.of(gateway.platform.store, bindings)
-        for server_id, version in SERVERS.items():
-            life = await registered(gateway, server_id, version)
-            await leader.shows(server_id, life)
-            for number in range(2):
-                await bindings.beat(
-                    "entity", Owner(server_id, life), capacity=40, version=version, partition=number
-                )
-        for user in ("ann", "bob", "cyd"):
-            await bindings.resolve("entity", user)
-        yield gateway
+    with in_process(server) as store:
+        async with (
+            open_gateway(store.url("gateway"), settings) as opened,
+            open_store(store.url("manager")) as leading,
+            open_store(store.url("entity")) as serving,
+        ):
+            store.note_users()
+            manager = Platform(settings, leading)
+            gateway = DrainGateway(
+                session=opened.session, platform=opened.platform, address=opened.address, manager=manager
+            )
+            await inhabit(gateway, Platform(settings, serving))
+            yield gateway
+
+
+async def inhabit(gateway: DrainGateway, entity: Platform) -> None:
+    leader = await BindingLeader.of(gateway.manager.store, gateway.manager.bindings)
+    for server_id, version in SERVERS.items():
+        life = await registered(gateway, server_id, version)
+        await leader.shows(server_id, life)
+        for number in range(2):
+            owner = Owner(server_id, life)
+            await entity.bindings.beat("entity", owner, capacity=40, version=version, partition=number)
+    for user in ("ann", "bob", "cyd"):
+        await gateway.platform.bindings.resolve("entity", user)
 
 
 async def registered(gateway: Gateway, server_id: str, version: str) -> str:
@@ -146,7 +168,7 @@ async def test_an_operator_pauses_resumes_and_cancels(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("is_final", [True, False])
-async def test_the_certificate_of_a_job_that_is_done(gateway: Gateway, is_final: bool) -> None:
+async def test_the_certificate_of_a_job_that_is_done(gateway: DrainGateway, is_final: bool) -> None:
     job = await started(gateway, "501")
     await done(gateway, job["id"], GateReport(gate="gate-1@7", taken=9, answered=9, is_final=is_final))
 
@@ -159,9 +181,9 @@ async def test_the_certificate_of_a_job_that_is_done(gateway: Gateway, is_final:
     assert kept["endedAt"].endswith("Z")
 
 
-async def done(gateway: Gateway, job_id: str, report: GateReport) -> None:
+async def done(gateway: DrainGateway, job_id: str, report: GateReport) -> None:
     """What the controller does at the end, when this gate alone was there."""
-    store, drains = gateway.platform.store, gateway.platform.drains
+    store, drains = gateway.manager.store, gateway.manager.drains
     kept = await drains.records.get(job_id)
     kept.progress.certificate = msgspec.to_builtins(reconcile(kept.job, {report.gate: report}, {report.gate}))
     tenure = await store.leader(drain(), "manager").campaign()

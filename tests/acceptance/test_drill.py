@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Home
+from tests.acceptance.conftest import Home, open_home
 
 EVENING = ("drill", "launch", "--users", "60", "--arrive", "2", "--session", "0.5", "--capacity", "30")
 
 
 @pytest.fixture(scope="module")
 def roost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    home = Home(tmp_path_factory.mktemp("drill"))
-    up = home.up(ROOST_QUEUE__TICK_MS="100", ROOST_QUEUE__TICKET_SECONDS="2")
-    yield home
-    up.interrupt()
+    with open_home(tmp_path_factory.mktemp("drill")) as home:
+        home.up(ROOST_QUEUE__TICK_MS="100", ROOST_QUEUE__TICKET_SECONDS="2")
+        yield home
 
 
 def test_everybody_gets_in_and_out_and_the_report_says_so(roost: Home) -> None:

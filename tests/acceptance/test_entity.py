@@ -20,13 +20,16 @@ from roost.servers.entity.serving import load_class
 from roost.testing import RunningServer, eventually, free_port, open_store, run_valkey, wait_until
 from roost.wire.client import Peer
 from roost.wire.codes import Code
+from roost.wire.limits import Limits
 from roost.wire.server import Answer
-from tests.acceptance.conftest import Home, Started, http
+from tests.acceptance.conftest import Home, Started, http, open_home
 
 TYPE = "entity"
 SECRET = "a-secret-for-these-tests"
 LEASE = {"ROOST_BINDING__LEASE_MS": "3000", "ROOST_BINDING__BEAT_MS": "500"}
 JOURNAL = "roost.servers.entity.reference:JournalReference"
+PATIENT = Limits(silence_s=60.0)
+"""On a busy machine a server that a test has stopped is silent for longer than 20 s."""
 AGAIN = (Code.MOVED, Code.MIGRATING, Code.OUT_OF_ORDER)
 
 
@@ -84,7 +87,7 @@ class Gate:
     def peer(self, server_id: str) -> Peer:
         if server_id not in self.peers:
             self.peers[server_id] = Peer(
-                "127.0.0.1", self.ports[server_id], secret=SECRET.encode(), role="gate"
+                "127.0.0.1", self.ports[server_id], secret=SECRET.encode(), role="gate", limits=PATIENT
             )
         return self.peers[server_id]
 
@@ -141,12 +144,10 @@ def module_store() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, module_store: RunningServer) -> Iterator[Servers]:
-    servers = Servers(Home(tmp_path_factory.mktemp("entities")), module_store.url)
-    servers.up()
-    yield servers
-    for process in servers.home.processes:
-        process.kill()
-        process.wait()
+    with open_home(tmp_path_factory.mktemp("entities")) as home:
+        servers = Servers(home, module_store.url)
+        servers.up()
+        yield servers
 
 
 @pytest.fixture
@@ -217,7 +218,7 @@ async def test_g7_a_server_that_wakes_after_its_lease_serves_nothing_stale(serve
 async def stale_message(gate: Gate, user: str, epoch: int) -> Answer:
     """Sent by a gate that has not heard of the new home; it is the next one of the user."""
     payload = msgspec.msgpack.encode((TYPE, user, "s", "count"))
-    return await gate.peer("501").call(1, 1, payload, epoch=epoch, sequence=3, budget_ms=30_000)
+    return await gate.peer("501").call(1, 1, payload, epoch=epoch, sequence=3, budget_ms=60_000)
 
 
 def saved(server: Started) -> int:

@@ -63,6 +63,33 @@ def test_a_hot_update_with_another_schema_goes_unnoticed() -> None:
     assert "0 lost" in done.stdout, "the certificate is printed"
 
 
+@pytest.mark.slow
+def test_a_market_goes_on_after_kill_9_of_its_order_server() -> None:
+    done = run("exchange")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "ann bids for 10 at 100: open",
+        "cyd cancels her bid: cancelled",
+        "bob sells 4 at 100: filled",
+        "ann bought 4 at 100, 6 are left",
+        "order server 901 is killed, 902 starts",
+        "bob sells 6 at 100: filled",
+        "ann's order is filled, 0 are left",
+    ]
+
+
+def test_work_by_key_is_done_in_order() -> None:
+    done = run("keyed_work")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "ann has 5000",
+        "refused: bob has only 5050",
+        "in the end {'ann': 5000, 'bob': 5050, 'eve': 5050}",
+    ]
+
+
 def test_every_example_has_a_readme() -> None:
     folders = [folder for folder in EXAMPLES.iterdir() if folder.is_dir()]
     assert folders

@@ -28,8 +28,8 @@ from aiohttp import (
     WSServerHandshakeError,
 )
 
-from roost.testing import Answer, eventually, free_port, wait_until
-from tests.acceptance.conftest import Home, Started, cpu_s, http
+from roost.testing import START_S, Answer, eventually, free_port, wait_until
+from tests.acceptance.conftest import Home, Started, cpu_s, http, open_home
 
 WORLDS = "main,half,flood,bad,two,eu,full,grace,reload,clean,idle,slow,dead,stop,drain,rules,direct"
 
@@ -108,21 +108,14 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    home = Home(tmp_path_factory.mktemp("gameserver"))
     limits = {
         "ROOST_QUEUE__TICK_MS": "100",
         "ROOST_QUEUE__USER_PER_SECOND": "100",
         "ROOST_QUEUE__USER_BURST": "100",
     }
     limits |= {"ROOST_QUEUE__IP_PER_SECOND": "1000", "ROOST_LOG_LEVEL": "debug"}
-    up = home.up(ROOST_QUEUE__WORLDS=WORLDS, **limits)
-    yield Stage(home, up)
-    for process in reversed(home.processes):
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-    with contextlib.suppress(OSError, ValueError):
-        os.kill(home.store_pid(), signal.SIGKILL)
+    with open_home(tmp_path_factory.mktemp("gameserver")) as home:
+        yield Stage(home, home.up(ROOST_QUEUE__WORLDS=WORLDS, **limits))
 
 
 @pytest.fixture(scope="module")
@@ -399,12 +392,12 @@ async def test_sigterm_sends_everybody_away_and_leaves_nothing_behind(stage: Sta
 
 
 async def test_a_drained_server_takes_nobody_new_until_the_order_is_lifted(stage: Stage) -> None:
-    stage.game("drain", "--ttl", "3", "--server-id", "drain-1")
+    stage.game("drain", "--ttl", "6", "--server-id", "drain-1")
     await eventually(lambda: stage.view("drain")["capacity"] == 100, "the server to be known")
     assert stage.home.run("instances", "override", "drain-1", "--drain").returncode == 0
     await eventually(lambda: stage.view("drain")["capacity"] == 0, "the drain to arrive")
     assert stage.home.run("instances", "override", "drain-1", "--lift").returncode == 0
-    await eventually(lambda: stage.view("drain")["capacity"] == 100, "the lift to arrive")
+    await eventually(lambda: stage.view("drain")["capacity"] == 100, "the lift to arrive", START_S)
 
 
 def test_a_direct_server_with_other_ticket_keys_than_the_gateways_says_so_at_start(stage: Stage) -> None:
@@ -469,7 +462,7 @@ def test_g17_no_log_line_holds_a_ticket(stage: Stage) -> None:
 def test_up_runs_it_as_a_child_when_asked(home: Home) -> None:
     port = free_port()
     up = home.up("--with", "gameserver", ROOST_GAMESERVER__PORT=str(port))
-    wait_until(lambda: "gameserver is up" in up.text, "the child", lambda: up.text)
+    wait_until(lambda: "gameserver is up" in up.text, "the child", lambda: up.text, START_S)
     assert http(f"http://127.0.0.1:{port}/gameserver/clients").json == {"count": 0}
     assert up.interrupt(signal.SIGTERM, within_s=5) == 0
     with socket.socket() as free:

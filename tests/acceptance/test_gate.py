@@ -272,6 +272,23 @@ async def test_a_released_user_is_placed_again_by_their_next_message(town: GateT
 # -- losses
 
 
+async def test_a_user_who_is_released_during_their_first_login_is_let_in_elsewhere(town: GateTown) -> None:
+    first, _ = await town.entity("501"), await town.entity("502")
+    await town.gate()
+    town.map.place("ann", "501")
+
+    def released() -> None:
+        row = town.map.row()
+        row.owner, row.state = "", "R"
+        town.map.servers["entity"].remove("501")
+        town.map.tell("ann")
+
+    first.on_login = released
+    async with raw_client(town.urls[0]) as client:
+        assert "welcome" in await client.login()
+    assert town.map.row().owner == "502"
+
+
 async def test_a_lost_connection_to_the_home_costs_nothing_and_doubles_nothing(town: GateTown) -> None:
     entity = await town.entity("501")
     await town.gate()
@@ -698,9 +715,31 @@ async def test_a_client_that_left_during_its_login_is_not_logged_in_later(town: 
 async def test_a_login_that_comes_too_late_is_told_that_another_took_over(town: GateTown) -> None:
     entity = await town.entity()
     gate = await town.gate()
-    entity.refuse_logins = refusal(Code.REFUSED, "another session of this user took over")
+    entity.refuse_logins = refusal(Code.NOT_OWNER, "another session of this user took over")
     async with raw_client(town.urls[0]) as client:
         assert (await client.login())["bye"]["code"] == "TAKEN_OVER"
+    assert not gate.sessions
+
+
+async def test_a_user_whose_state_one_version_cannot_read_is_let_in_at_another(town: GateTown) -> None:
+    older, _ = await town.entity("501"), await town.entity("502")
+    await town.gate()
+    older.refuse_logins = refusal(Code.REFUSED, "the state needs a class of schema version 2")
+    older.on_login = lambda: town.map.servers["entity"].remove("501")
+    town.map.place("ann", "501")
+    async with raw_client(town.urls[0]) as client:
+        assert "welcome" in await client.login()
+    assert town.map.row().owner == "502"
+
+
+async def test_a_user_whose_state_nobody_can_read_hears_so(town: GateTown) -> None:
+    entity = await town.entity()
+    gate = await town.gate(wait_ms=300)
+    entity.refuse_logins = refusal(Code.REFUSED, "the state needs a class of schema version 2")
+    async with raw_client(town.urls[0]) as client:
+        bye = (await client.login())["bye"]
+        assert bye["code"] == "UNAVAILABLE"
+        assert "schema version 2" in bye["message"]
     assert not gate.sessions
 
 
@@ -729,6 +768,23 @@ async def test_a_body_that_no_gate_takes_is_refused_before_it_is_sent(town: Gate
                 await player.send(body)
         assert (await player.ask("fine")).seq == 1, "no number was spent"
         assert player.connects == 1
+
+
+async def test_numbers_go_on_where_a_session_cannot_be_resumed_and_the_home_forgot_some(
+    town: GateTown,
+) -> None:
+    """A number that was used before would get the reply of another message, should the home find it again."""
+    await town.entity()
+    gate = await town.gate()
+    async with roost.play(town.urls[0], token()) as player:
+        for number in (1, 2, 3):
+            await player.request(number)
+        town.map.row().last = 1
+        player.resume = "older than any key"
+        gate.sessions["ann"].port.cut("like a cable")
+        await eventually(lambda: player.connects == 2, "a new session")
+        assert player.types["entity"].last_seq == 1
+        assert (await player.ask("next")).seq == 4
 
 
 async def test_messages_sent_while_the_player_resumes_arrive_in_order(town: GateTown) -> None:
@@ -784,6 +840,61 @@ async def test_a_login_that_fails_after_the_ticket_gives_the_place_back(town: Ga
         await client.say(login="ticket:ann:1")
         assert (await client.hear())["bye"]["code"] == "UNAVAILABLE"
     assert turnstile.left == [("ann", "failed")]
+
+
+async def test_a_login_that_asks_for_too_much_uses_no_ticket_up(town: GateTown) -> None:
+    await town.entity()
+    turnstile = Turnstile()
+    await town.gate(turnstile)
+    async with raw_client(town.urls[0]) as client:
+        await client.say(login="ticket:bob:1")
+        of_bob = (await client.hear())["welcome"]["resume"]
+    await eventually(lambda: turnstile.inside == [], "bob left")
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"types": ["bogus"]}, "INVALID_INPUT"),
+        ({"resume": of_bob}, "TOKEN_REFUSED"),
+    )
+    for more, code in refused:
+        async with raw_client(town.urls[0]) as client:
+            await client.say(login="ticket:ann:1", **more)
+            assert (await client.hear())["bye"]["code"] == code
+        assert turnstile.inside == []
+    async with raw_client(town.urls[0]) as client:
+        await client.say(login="ticket:ann:1")
+        assert "welcome" in await client.hear()
+
+
+async def test_logins_that_find_the_gate_full_behind_the_turnstile_give_their_places_back(
+    town: GateTown,
+) -> None:
+    await town.entity()
+    turnstile = Turnstile()
+    turnstile.is_open.clear()
+    gate = await town.gate(turnstile, capacity=1)
+    async with raw_client(town.urls[0]) as ann, raw_client(town.urls[0]) as bob:
+        for user, client in (("ann", ann), ("bob", bob)):
+            await client.say(login=f"ticket:{user}:1")
+        await eventually(lambda: turnstile.waiting == 2, "both saw that there is room")
+        turnstile.is_open.set()
+        heard = [await ann.hear(), await bob.hear()]
+        assert sum("welcome" in one for one in heard) == 1
+        assert turnstile.inside == list(gate.sessions)
+        assert [reason for _, reason in turnstile.left] == ["failed"]
+
+
+async def test_a_resume_that_asks_for_too_much_leaves_the_session_its_place(town: GateTown) -> None:
+    await town.entity()
+    turnstile = Turnstile()
+    await town.gate(turnstile)
+    async with raw_client(town.urls[0]) as first, raw_client(town.urls[0]) as second:
+        await first.say(login="ticket:ann:1")
+        welcome = (await first.hear())["welcome"]
+        await second.say(login="", resume=welcome["resume"], types=["bogus"])
+        assert (await second.hear())["bye"]["code"] == "INVALID_INPUT"
+        await first.say(seq=1, body=1)
+        assert (await first.hear())["seq"] == 1
+        assert turnstile.inside == ["ann"]
+    await eventually(lambda: turnstile.inside == [], "the place is given back")
 
 
 async def test_a_resume_into_an_open_session_needs_no_ticket_and_keeps_the_place(town: GateTown) -> None:

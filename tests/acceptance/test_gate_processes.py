@@ -17,8 +17,8 @@ from roost.core.passes import Passes, Ticket
 from roost.core.signing import parse_keys
 from roost.sdk.play import Player
 from roost.sdk.words import GateRefused
-from roost.testing import eventually, free_port, wait_until
-from tests.acceptance.conftest import Home, Started, http
+from roost.testing import START_S, eventually, free_port, wait_until
+from tests.acceptance.conftest import Home, Started, http, open_home
 
 KEYS = "k1:" + base64.b64encode(b"k" * 32).decode()
 WORLDS = "main=gate,other"
@@ -90,15 +90,10 @@ ENVIRONMENT = {
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    home = Home(tmp_path_factory.mktemp("gates"))
-    stage = Stage(home, home.up(**ENVIRONMENT))
-    stage.entity("501")
-    yield stage
-    for process in reversed(home.processes):
-        if process.poll() is None:
-            process.terminate()
-    for process in home.processes:
-        process.wait(timeout=15)
+    with open_home(tmp_path_factory.mktemp("gates")) as home:
+        stage = Stage(home, home.up(**ENVIRONMENT))
+        stage.entity("501")
+        yield stage
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +300,7 @@ def test_up_runs_entity_and_gate_and_stops_them(home: Home) -> None:
         "ROOST_ENTITY__PORT": free_port(),
     }
     started = home.up("--with", "entity,gate", **{name: str(port) for name, port in ports.items()})
-    wait_until(lambda: "roost gate is up" in started.text, "the gate", lambda: started.text)
+    wait_until(lambda: "roost gate is up" in started.text, "the gate", lambda: started.text, START_S)
 
     async def play() -> None:
         async with roost.play(f"ws://127.0.0.1:{ports['ROOST_GATE__PORT']}", "dev:ann") as player:

@@ -16,7 +16,7 @@ from roost.gateway.settings import GatewaySettings
 from roost.settings import Settings
 from roost.testing import Gateway, RunningServer, free_port, open_gateway
 from roost.waitingroom.settings import QueueSettings
-from roost.web import connections, route
+from roost.web import body, connections
 from roost.web.connections import ConnectionLimits
 from roost.web.listen import bind, serve
 from tests.acceptance.conftest import Home, cpu_s, http
@@ -52,8 +52,9 @@ def test_more_silent_sockets_than_files_stop_nothing(home: Home, server: Running
             asked = time.monotonic()
             assert http(f"{gateway.url}/readyz").status == 200
             assert time.monotonic() - asked < 2, "it answers while they hang on"
+            time.sleep(0.05)  # most of this second it has nothing to do
         used, lasted = cpu_s(gateway.process.pid) - before, time.monotonic() - began
-    assert used < lasted, "and does not spin"
+    assert used < 0.3 * lasted, "and does not spin"
     assert "Too many open files" not in gateway.text
     assert "few open files are allowed" in gateway.text
 
@@ -214,7 +215,7 @@ HEAD = "POST {path} HTTP/1.1\r\nHost: x\r\nX-API-Token: {token}\r\nContent-Lengt
 async def test_a_body_that_comes_drop_by_drop_has_one_deadline(
     server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect
 ) -> None:
-    monkeypatch.setattr(route, "BODY_S", 0.4)
+    monkeypatch.setattr(body, "BODY_S", 0.4)
     async with gateway(server, tmp_path) as opened:
         began, line = time.monotonic(), await connect(opened.address[1])
         line[1].write(HEAD.format(path="/sd/v1/instances", token=TOKEN).encode())

@@ -126,7 +126,7 @@ async def test_the_balancer_and_the_checker_speak_the_same_id(client: roost.Clie
 async def test_a_heartbeat_needs_no_body(gateway: Gateway) -> None:
     await gateway.platform.discovery.register(RegisterInput("game", "kr-1", instance_id="i-1", load=4))
     answer = await gateway.ask("POST", "/sd/v1/instances/i-1/heartbeat", token=TOKEN)
-    assert (answer.status, answer.json) == (200, {"status": "OK"})
+    assert (answer.status, answer.json) == (200, {"status": "OK", "proof": ""})
     found = (await gateway.platform.discovery.get("i-1")).instance
     assert found is not None
     assert found.load == 4

@@ -439,3 +439,32 @@ async def test_g17_nobody_acts_for_a_server_but_itself(gate: Gate) -> None:
 
     answer = await gate.ask("POST", path, report | {"proof": registered["proof"]}, token=token)
     assert (answer.status, answer.json["known"]) == (200, False)
+
+
+async def test_an_operator_sees_what_somebody_has_without_being_taken_for_them(gate: Gate) -> None:
+    await gate.enter("ann", nickname="Ann")
+    await gate.enter("bob")
+    person = (await gate.ask("GET", "/queue/v1/worlds/main/people/bob", token=TOKEN)).json
+    assert (person["state"], person["rank"], person["className"], person["world"]) == (
+        "waiting",
+        2,
+        "base",
+        "main",
+    )
+    stranger = (await gate.ask("GET", "/queue/v1/worlds/main/people/zoe", token=TOKEN)).json
+    assert (stranger["state"], stranger["rank"]) == ("unknown", 0)
+    assert (await gate.ask("GET", "/queue/v1/worlds/main/people/bob")).status == 401
+
+
+async def test_a_forecast_tells_the_wait_and_changes_nothing(gate: Gate) -> None:
+    for user in ("ann", "bob", "cid"):
+        await gate.enter(user)
+    before = await gate.seen()
+    path = "/queue/v1/worlds/main/forecast"
+    never = (await gate.ask("POST", path, token=TOKEN)).json
+    assert (never["waiting"], never["free"], never["lastSeconds"]) == (3, 0, None)
+    asked = {"leavingPerSecond": 0.5, "rate": 10}
+    told = (await gate.ask("POST", path, asked, token=TOKEN)).json
+    assert (told["lastSeconds"], told["medianSeconds"], told["issuePerSecond"]) == (6.0, 4.0, 10.0)
+    assert (await gate.ask("POST", path, {"rate": 0}, token=TOKEN)).status == 400
+    assert (await gate.seen())["revision"] == before["revision"]

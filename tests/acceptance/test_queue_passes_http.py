@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.acceptance.queue import (
 )
 
 REFUSED = (401, "TOKEN_REFUSED")
+REPORT_501 = "/queue/v1/worlds/main/servers/501/report"
 NO_TICKET = (401, "TICKET_REFUSED")
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -294,6 +295,50 @@ async def test_g17_keys_rotate_an_old_one_verifies_and_a_removed_one_does_not(
     assert await rotated(server, tmp_path, *both, given) == [200, 200, 200]
 
 
+@asynccontextmanager
+async def gate_with(server: RunningServer, folder: Path, queue_keys: str) -> AsyncIterator[Gate]:
+    settings = settings_for(folder, "lan", queue_keys=queue_keys, ticket_keys=TICKET_KEYS)
+    async with open_gate(server, settings) as gate:
+        yield gate
+
+
+async def beat(gate: Gate, me: Mapping[str, str], proof: str, token: str) -> str:
+    """The new proof that a beat with this one gives, if any."""
+    given = {"life": me["life"], "proof": proof}
+    answer = await gate.ask("POST", f"/sd/v1/instances/{me['instanceId']}/heartbeat", given, token=token)
+    assert answer.status == 200, answer.body
+    new = answer.json.get("proof", "")
+    assert isinstance(new, str)
+    return new
+
+
+async def test_g17_a_server_that_beats_outlives_the_key_that_signed_its_life(
+    gate: Gate, server: RunningServer, tmp_path: Path
+) -> None:
+    made = {"name": "fleet", "scopes": ["register", "gameserver"]}
+    token = (await gate.ask("POST", "/auth/v1/tokens", made, token=TOKEN)).json["token"]
+    given = {"type": "game", "group": "kr"}
+    me, other = [
+        (await gate.ask("POST", "/sd/v1/instances", given | {"serverId": id_}, token=token)).json
+        for id_ in ("501", "502")
+    ]
+    assert await beat(gate, me, me["proof"], token) == "", "the first key signed it"
+
+    async with gate_with(server, tmp_path, f"{OTHER_KEYS},{QUEUE_KEYS}") as both:
+        for shown in ("", "nonsense", other["proof"], me["proof"][:-4]):
+            assert await beat(both, me, shown, token) == "", "nobody gets a proof who shows none"
+        renewed = await beat(both, me, me["proof"], token)
+
+    async with gate_with(server, tmp_path, OTHER_KEYS) as new:
+        assert await beat(new, me, me["proof"], token) == "", "the old key is gone"
+        report = {"life": me["life"], "number": 1, "capacity": 1, "users": 0, "counted": 0}
+        statuses = [
+            (await new.ask("POST", REPORT_501, report | {"proof": proof}, token=token)).status
+            for proof in (me["proof"], renewed)
+        ]
+        assert statuses == [403, 200]
+
+
 # -- coming back without a new signature
 
 
@@ -322,6 +367,25 @@ async def test_a_receipt_gives_no_new_place_to_one_who_has_none(gate: Gate) -> N
     assert (await gate.try_to_enter("ann", receipt=entered["receipt"])).refusal == REFUSED
     assert (await gate.try_to_enter("bob", receipt=entered["receipt"])).refusal == REFUSED
     assert (await gate.seen())["waiting"] == 0
+
+
+async def test_g17_a_receipt_gives_no_new_place_at_the_end_of_a_long_line(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where people are told about their place from the board, which does not know who has left."""
+    monkeypatch.setattr("roost.waitingroom.desk.NEAR", 0)
+    monkeypatch.setattr("roost.waitingroom.desk.SMALL_LINE", 0)
+    receipts = [
+        (await gate.enter(user, signature=signature(user)))["receipt"] for user in ("ann", "bob", "cid")
+    ]
+    assert (await gate.enter("cid", receipt=receipts[2]))["status"] == "WAITING"
+
+    assert (await gate.leave("cid", receipts[2])).status == 204
+
+    gate.world.room.board.forget()
+    assert (await gate.status("cid", receipts[2]))["status"] == "WAITING", "the board says so"
+    assert (await gate.try_to_enter("cid", receipt=receipts[2])).refusal == REFUSED
+    assert (await gate.seen())["waiting"] == 2
 
 
 async def test_the_cookie_of_a_browser_outlives_it_and_is_hidden_from_scripts(gate: Gate) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import roost
-from roost.api.discovery import Change, Instance, Override
+from roost.api.discovery import Change, Instance, Override, Registered, RegisterInput
 from roost.app import Platform
 from roost.core.errors import (
     FencedInstance,
@@ -28,6 +28,7 @@ from roost.core.errors import (
     StoreUnavailable,
     UnknownInstance,
 )
+from roost.discovery.service import Discovery
 from roost.settings import Settings
 from roost.testing import RunningServer, eventually, free_port, open_gateway, run_valkey
 
@@ -233,6 +234,32 @@ async def test_g4_what_the_store_forgot_registers_itself_again(world: World) -> 
             detail = await client.get(me.instance_id)
             assert detail.instance is not None
             assert (detail.instance.server_id, detail.instance.load) == ("501", 3)
+
+
+async def test_g4_the_answer_to_its_registration_may_be_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Carried out, but not answered in time: it is no second process that took its id."""
+    taken: list[str] = []
+    take = Discovery.register
+
+    async def answered_too_late(
+        self: Discovery, given: RegisterInput, *, decoded: bool = False
+    ) -> Registered:
+        registered = await take(self, given, decoded=decoded)
+        taken.append(registered.life)
+        if len(taken) == 2:
+            await asyncio.sleep(60.0)
+        return registered
+
+    monkeypatch.setattr(Discovery, "register", answered_too_late)
+    async with world.connect(ttl_seconds=3.0) as client:
+        async with client.registered(type="game", group="kr-1", server_id="501") as me:
+            life = me.life
+            world.server.command_reply("FLUSHALL")
+            await eventually(lambda: me.life != life or me.ended is not None, "it is back, or has given up")
+            assert me.ended is None
+            assert set(taken[1:]) == {me.life}
 
 
 async def test_g4_what_an_operator_removed_does_not_come_back(world: World) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.testing import free_port, is_running, run_valkey, wait_until
+from roost.testing import START_S, free_port, is_running, run_valkey, wait_until
 from tests.acceptance.conftest import Home, http
 
 
@@ -200,7 +200,7 @@ def test_a_gateway_waits_for_its_store(home: Home) -> None:
         server.stop()
         gateway = home.start("gateway", "--store", server.url, "--port", str(free_port()), until="store away")
         server.start()
-        wait_until(lambda: "is up" in gateway.text, "the gateway to be up", lambda: gateway.text)
+        wait_until(lambda: "is up" in gateway.text, "the gateway to be up", lambda: gateway.text, START_S)
         assert gateway.interrupt() == 0
 
 

@@ -43,7 +43,7 @@ NO_KEY = frozenset({"TIME"})
 WRITES = WRITES_FIRST | WRITES_ALL | WRITES_TWO
 
 BUILT_IN = _words("""
-    tonumber tostring type ipairs pairs unpack select next assert error math string table redis
+    tonumber tostring type ipairs pairs unpack select next assert error pcall math string table redis
     cjson cmsgpack bit struct
 """)
 KEYWORDS = _words("""

@@ -9,9 +9,11 @@ from tests.architecture.test_imports import CAPABILITIES, MAY_IMPORT
 
 DOCUMENT = ROOT / "ARCHITECTURE.md"
 LINE = re.compile(r"(?P<indent> +)(?P<name>[\w.]+(?:/|\.py))(?: +(?P<text>.*))?")
-WORD = re.compile(r"[a-z_]+")
+WORD = re.compile(r"[a-z_][a-z_0-9]*")
 BETWEEN_NAMES = frozenset({"and", "the", "loops"})
 NOT_PARTS = frozenset({"__init__.py", "__main__.py"})
+KINDS = ("*.py", "*.js", "[a-z][a-z].json")
+"""Modules of Python and of the console, and its languages."""
 
 
 def tree() -> dict[str, str]:
@@ -37,7 +39,8 @@ def folders() -> set[str]:
 
 
 def modules_in(folder: str) -> set[str]:
-    return {path.stem for path in (PACKAGE / folder).glob("*.py") if path.name not in NOT_PARTS}
+    found = (path for kind in KINDS for path in (PACKAGE / folder).glob(kind))
+    return {path.stem for path in found if path.name not in NOT_PARTS}
 
 
 def test_every_folder_and_module_of_the_top_is_in_the_tree_and_nothing_else() -> None:

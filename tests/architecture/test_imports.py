@@ -13,7 +13,9 @@ from tests.architecture.source import Import, Module, module_of, modules, parse_
 
 GROUND = frozenset({"core", "version"})
 ADAPTERS = frozenset({"store", "wire", "db", "api", "web"})
-CAPABILITIES = frozenset({"discovery", "balancing", "binding", "waitingroom", "lanes", "tokens", "alerts"})
+CAPABILITIES = frozenset(
+    {"discovery", "balancing", "binding", "waitingroom", "lanes", "tokens", "alerts", "audit"}
+)
 BELOW_APP = GROUND | ADAPTERS | CAPABILITIES | {"settings", "logs"}
 APP = BELOW_APP | {"app"}
 
@@ -26,13 +28,19 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "settings": GROUND | {"store", "db"},
     "logs": GROUND,
     "local": GROUND | {"settings"},
-    "app": BELOW_APP,
+    "tracing": GROUND,
+    "app": BELOW_APP | {"tracing"},
     "gateway": APP,
     "sdk": APP,
     "servers": APP | {"sdk"},
     "drills": APP | {"sdk"},
-    "roles": APP | {"gateway", "servers", "sdk", "local"},
-    "cli": APP | {"roles", "local", "gateway", "servers", "sdk", "drills"},
+    "forward": APP | {"gateway"},
+    "demo": APP | {"sdk", "servers", "drills", "local"},
+    "roles": APP | {"gateway", "forward", "servers", "sdk", "local", "demo", "foreground", "rotation"},
+    "rotation": APP | {"foreground"},
+    "foreground": frozenset(),
+    "workers": APP | {"gateway", "roles", "foreground"},
+    "cli": APP | {"roles", "workers", "local", "gateway", "servers", "sdk", "drills"},
     "console": frozenset(),
     "testing": APP | {"gateway", "servers", "sdk", "cli"},
     "roost": APP | {"sdk"},
@@ -161,6 +169,22 @@ def test_only_the_store_imports_hiredis() -> None:
         module.group for module in modules().values() for found in module.imports if _is(found, "hiredis")
     }
     assert users <= {"store", "testing"}
+
+
+def test_only_tracing_imports_opentelemetry_and_only_one_module_before_it_is_needed() -> None:
+    eager = {
+        module.name
+        for module in modules().values()
+        for found in module.imports
+        if _is(found, "opentelemetry") and not found.lazy
+    }
+    lazy = {m.group for m in modules().values() for found in m.imports if _is(found, "opentelemetry")}
+    loaders = {
+        m.name for m in modules().values() for f in m.imports if module_of(f.target) == "roost.tracing.spans"
+    }
+    assert eager == {"roost.tracing.spans"}
+    assert lazy == {"tracing"}
+    assert loaders == {"roost.tracing.opening"}
 
 
 def test_nobody_imports_a_redis_client() -> None:

@@ -5,23 +5,30 @@ from __future__ import annotations
 import roost
 
 EXPECTED = (
+    "Accepted",
     "Client",
     "Door",
     "Entity",
+    "Fill",
+    "FillGap",
     "GateRefused",
     "Guest",
     "HealthChecker",
     "Journal",
+    "LaneExecutor",
     "Later",
     "LoadBalancer",
     "Message",
     "Mistake",
     "Now",
+    "OrderAccepted",
+    "OrderRefused",
     "OutcomeUnknown",
     "Pinned",
     "Platform",
     "Player",
     "Prober",
+    "Rejected",
     "RoostError",
     "Settings",
     "StartFailed",
@@ -29,6 +36,8 @@ EXPECTED = (
     "StoreRefused",
     "StoreUnavailable",
     "SyncClient",
+    "ThreadLaneExecutor",
+    "Trader",
     "WriteBack",
     "WriteThrough",
     "__version__",
@@ -39,6 +48,7 @@ EXPECTED = (
     "play",
     "sign_entry",
     "sign_login",
+    "trace_context",
 )
 """Every public name, sorted; changes together with `roost.__all__`. Adding one is a promise."""
 

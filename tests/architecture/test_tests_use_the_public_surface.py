@@ -11,7 +11,7 @@ TESTS = Path(__file__).resolve().parents[1]
 OWN = frozenset({"self", "cls"})
 """A class of the tests may keep secrets of its own."""
 
-PUBLIC_IN_SPITE_OF_ITS_NAME = frozenset({"_replace", "_asdict", "_fields", "_make"})
+PUBLIC_IN_SPITE_OF_ITS_NAME = frozenset({"_replace", "_asdict", "_fields", "_make", "_exit"})
 """Documented methods of named tuples, which are spelt so that they cannot meet a field."""
 
 SETTERS = frozenset({"setattr", "getattr", "delattr", "hasattr", "patch"})

@@ -27,6 +27,7 @@ class Page:
         self._line = line
         self._count = 0
         self.complaints: list[str] = []
+        self.bytes_received = 0
 
     async def ask(self, method: str, **params: Any) -> Any:
         self._count += 1
@@ -35,11 +36,22 @@ class Page:
             while True:
                 told = json.loads((await self._line.receive()).data)
                 if told.get("method") == "Log.entryAdded":
-                    self.complaints.append(told["params"]["entry"]["text"])
+                    entry = told["params"]["entry"]
+                    self.complaints.append(" ".join(filter(None, (entry["text"], entry.get("url")))))
+                elif told.get("method") == "Runtime.consoleAPICalled":
+                    self._hear(told["params"])
+                elif told.get("method") == "Network.dataReceived":
+                    self.bytes_received += told["params"]["encodedDataLength"]
                 elif told.get("method") == "Runtime.exceptionThrown":
                     self.complaints.append(str(told["params"]["exceptionDetails"]))
                 elif told.get("id") == self._count:
                     return told["result"]
+
+    def _hear(self, said: Any) -> None:
+        """What the page itself wrote to the console."""
+        if said["type"] in ("error", "assert"):
+            words = (str(one.get("description") or one.get("value")) for one in said["args"])
+            self.complaints.append(" ".join(words))
 
     async def open(self, url: str, *, languages: str = "", on_start: str = "") -> Self:
         """`languages` as a browser has them (`ko-KR,ko`); `on_start` runs before the page's script."""
@@ -52,6 +64,19 @@ class Page:
             await self.ask("Page.addScriptToEvaluateOnNewDocument", source=on_start)
         await self.ask("Page.navigate", url=url)
         return self
+
+    async def resize(self, width: int, height: int, *, is_phone: bool = False) -> None:
+        scale = 2 if is_phone else 1
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": is_phone}
+        await self.ask("Emulation.setDeviceMetricsOverride", **size)
+
+    async def prefer(self, scheme: str) -> None:
+        """`light` or `dark`, as the system of whoever looks has it."""
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        await self.ask("Emulation.setEmulatedMedia", features=[wish])
+
+    async def go(self, url: str) -> None:
+        await self.ask("Page.navigate", url=url)
 
     async def reload(self) -> None:
         await self.ask("Page.reload")

@@ -90,7 +90,7 @@ async def test_a_gateway_that_is_away_costs_nothing_but_patience(home: Home) -> 
         port = up.url.rpartition(":")[2]
         assert await asyncio.to_thread(up.interrupt) == 0
         await shows(page, "does not answer", "you lose nothing")
-        await asyncio.to_thread(home.start, "up", "--port", port)
+        await asyncio.to_thread(home.start, "up", "--no-demo", "--port", port)
         await shows(page, "your place in the line")
         await eventually(lambda: _no_trouble(page), "the trouble to be over")
 

@@ -63,7 +63,7 @@ async def mysql_url() -> str:
         host=url.host, port=url.port, user=url.user, password=url.password, database=url.database
     )
     async with connection.cursor() as cursor:
-        await cursor.execute("DROP TABLE IF EXISTS roost_users, roost_leases, roost_schema")
+        await cursor.execute("DROP TABLE IF EXISTS roost_users, roost_leases, roost_orders, roost_schema")
     await connection.ensure_closed()
     return MYSQL
 

@@ -251,6 +251,23 @@ async def test_a_batch_answers_each_in_its_place(db: Database) -> None:
     assert (await row(db)).state == b"later"
 
 
+async def test_in_a_large_batch_those_who_are_fenced_are_fenced_alone(db: Database) -> None:
+    users = [f"user-{n}" for n in range(43)]
+    await asyncio.gather(*(claimed(db, user) for user in users))
+    late, other_epoch = users[3::7], users[5::7]
+    await db.flush_many([flush(user, revision=9, state=b"newer") for user in late])
+
+    answers = await db.flush_many(
+        [flush(user, epoch=4 if user in other_epoch else 5, state=b"mine") for user in users]
+    )
+
+    fenced = {user for user, answer in zip(users, answers, strict=True) if isinstance(answer, Fenced)}
+    assert fenced == {*late, *other_epoch}
+    states = {user: (await row(db, user)).state for user in users}
+    assert {user for user in users if states[user] == b"mine"} == {*users} - fenced
+    assert all(states[user] == b"newer" for user in late)
+
+
 async def test_a_large_batch_lands(db: Database) -> None:
     users = [f"user-{n}" for n in range(700)]
     await asyncio.gather(*(claimed(db, user) for user in users))

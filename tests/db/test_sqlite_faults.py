@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import shutil
 import sqlite3
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,10 +122,11 @@ async def test_a_lock_that_ends_in_time_is_not_noticed(url: str) -> None:
             assert await waiting == Flushed()
 
 
+@pytest.mark.parametrize("others", [3, 45])
 @pytest.mark.parametrize("how", ["ABORT", "ROLLBACK", "FAIL"])
-async def test_one_failing_statement_does_not_sink_its_group(url: str, how: str) -> None:
-    """ROLLBACK ends the transaction of the whole group, as a full disk does."""
-    users = ["anna", "bad", "carl", "dora"]
+async def test_one_failing_statement_does_not_sink_its_group(url: str, how: str, others: int) -> None:
+    """ROLLBACK ends the transaction of the group, as a full disk does. 45: the bad row shares a statement."""
+    users = ["anna", "bad", *(f"user-{n}" for n in range(1, others))]
     async with open_database(url) as db:
         for user in users:
             await db.claim("entity", user, A, 5, judged=0)
@@ -133,10 +136,70 @@ async def test_one_failing_statement_does_not_sink_its_group(url: str, how: str)
                 f"BEGIN SELECT RAISE({how}, 'not this one'); END"
             )
         answers = await db.flush_many([Flush("entity", user, 5, 1, b"x") for user in users])
-        assert [type(answer) for answer in answers] == [Flushed, DatabaseRefused, Flushed, Flushed]
+        assert [type(answer) for answer in answers] == [
+            DatabaseRefused if user == "bad" else Flushed for user in users
+        ]
         assert "not this one" in str(answers[1])
         rows = [await db.read("entity", user) for user in users]
-        assert [row.revision for row in rows if row is not None] == [1, 0, 1, 1]
+        assert [row.revision for row in rows if row is not None] == [int(user != "bad") for user in users]
+
+
+class Failing(sqlite3.Connection):
+    """A connection that can neither commit nor roll back while the disk fails."""
+
+    disk_fails = False
+    opens = 0
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        Failing.opens += 1
+        super().__init__(*args, **more)
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        if Failing.disk_fails and sql in ("COMMIT", "ROLLBACK"):
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(sql, *args)
+
+
+async def test_a_connection_that_cannot_even_roll_back_is_made_anew(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Failing, "disk_fails", False)
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Failing))
+    async with open_database(url, options=HASTY) as db:
+        assert isinstance(await db.claim("entity", "anna", A, 5, judged=0), Claimed)
+        Failing.disk_fails, Failing.opens = True, 0
+        for _ in range(2):
+            answers = await db.flush_many([Flush("entity", "anna", 5, n, b"x") for n in (1, 2)])
+            assert [isinstance(answer, DatabaseError) for answer in answers] == [True, True]
+        Failing.disk_fails = False
+        row = await db.read("entity", "anna")
+        assert row is not None
+        assert row.revision == 0
+        assert await db.flush(Flush("entity", "anna", 5, 1, b"x")) == Flushed()
+        assert db.healthy
+        assert Failing.opens == 2, "one after each failure"
+
+
+async def test_a_file_that_cannot_be_opened_again_is_tried_for_each_who_asks(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Failing, "disk_fails", False)
+    real = functools.partial(sqlite3.connect, factory=Failing)
+    monkeypatch.setattr(sqlite3, "connect", real)
+    async with open_database(url, options=HASTY) as db:
+        assert isinstance(await db.claim("entity", "anna", A, 5, judged=0), Claimed)
+        Failing.disk_fails = True
+
+        def away(*_: Any, **__: Any) -> sqlite3.Connection:
+            raise sqlite3.OperationalError("unable to open database file")
+
+        monkeypatch.setattr(sqlite3, "connect", away)
+        for _ in range(2):
+            with pytest.raises(DatabaseError):
+                await db.flush(Flush("entity", "anna", 5, 1, b"x"))
+        monkeypatch.setattr(sqlite3, "connect", real)
+        Failing.disk_fails = False
+        assert await db.flush(Flush("entity", "anna", 5, 1, b"x")) == Flushed()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import msgspec
 
 from roost.binding.scripts import Bound
 from roost.core.owner import Owner
+from roost.db.errors import DatabaseUnavailable
 from roost.db.model import Claimed, Flush, Flushed
 from roost.sdk.entity import Message
 from roost.store.store import Store
@@ -38,6 +39,22 @@ class Told(Counter):
 
     async def on_logout(self, reason: str) -> None:
         self.hooks.append(f"logout {reason}")
+
+
+class Away:
+    """A database that writes nothing while it is away."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self.is_away = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def flush_many(self, flushes: Any) -> Any:
+        if self.is_away:
+            raise DatabaseUnavailable("it does not answer")
+        return await self._database.flush_many(flushes)
 
 
 async def flushed(house: House, user: str) -> None:
@@ -110,6 +127,27 @@ async def test_a_user_comes_back_after_a_release_and_goes_on(town: Town) -> None
     await town.bind("ann", again)
     assert said(await again.login("ann"))[:2] == [1, "return"]
     assert await again.result("ann", "up", 2) == 2
+
+
+async def test_a_release_that_cannot_be_written_tells_the_hook_once(town: Town) -> None:
+    """The user stays here; their next message is a return, which the hook hears of."""
+    database = Away(town.database)
+    house = await town.open(idle_seconds=3600, stall_ms=200, entity=Told, database=database)
+    Told.hooks.clear()
+    await town.bind("ann", house)
+    await house.login("ann")
+    await house.result("ann", "up", 1)
+    database.is_away = True
+    house.host.sessions["ann"].used_at -= 7200
+    for _ in range(3):
+        await eventually(lambda: not house.host.sessions["ann"].line.busy, "the turns before are over")
+        await house.host.release_idle()
+    await eventually(lambda: not house.host.sessions["ann"].line.busy, "the releases are over")
+
+    assert Told.hooks == ["login new", "logout idle"]
+    database.is_away = False
+    assert await house.result("ann", "up", 2) == 2
+    assert Told.hooks == ["login new", "logout idle", "login return"]
 
 
 async def test_a_logout_keeps_the_state_cached_and_a_login_finds_it(town: Town) -> None:

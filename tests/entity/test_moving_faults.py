@@ -496,6 +496,22 @@ async def test_a_commit_that_a_failover_lost_is_said_again_by_the_target(town: T
     assert await goes_on_at(town, b, a) == [3, 4]
 
 
+async def test_r3_a_commit_that_a_failover_lost_is_claimed_again_by_a_target_that_lapsed(town: Town) -> None:
+    """The map has gone back to the source, the row is the target's: the user stays where they play."""
+    a, b = await two(town)
+    record = await town.bindings.read(TYPE, "ann")
+    assert record is not None
+    assert await a.outcome(b, "ann") == "moved"
+    await _rewrite(town, "ann", a.owner, record.epoch)
+    b.lapse()
+    await b.beat()
+
+    assert await b.result("ann", sequence=3) == 3
+    assert b.host.residence.counts["lost"] == 0
+    assert await b.host.bindings.binders(TYPE, b.owner) == ["ann"]
+    assert await goes_on_at(town, b, a) == [3, 4]
+
+
 async def goes_on_at(town: Town, *houses: House) -> list[int]:
     gate = Gate(town, *houses)
     found = [await gate.count("ann", n) for n in (3, 4)]
@@ -522,6 +538,39 @@ async def test_the_source_lapses_during_the_move_and_comes_back(town: Town) -> N
     assert refused.code is Code.MOVED, "it has no lease"
     await a.beat()
     assert await goes_on(town, a, b) == "501"
+
+
+async def test_a_source_that_lapsed_before_the_move_claims_the_user_anew_and_moves_them(town: Town) -> None:
+    """A message would have it claim anew; of one who says nothing a drain would wait for ever."""
+    a, b = await two(town)
+    a.lapse()
+    await a.beat()
+
+    assert await a.outcome(b, "ann") == "moved"
+    assert await goes_on_at(town, b, a) == [3, 4]
+
+
+async def test_a_source_that_lapsed_and_lost_the_user_meanwhile_lets_go_when_it_is_to_move_them(
+    town: Town,
+) -> None:
+    a, b = await two(town)
+    c = await town.open("503", Lazy)
+    a.lapse()
+    await town.bury(a)
+    await town.bind("ann", c)
+    await c.result("ann", sequence=3, oldest=3)
+    a.lease.renewed(a.clock.now(), 6000)  # as if the store had not ended it
+
+    assert await a.outcome(b, "ann") == "gone"
+    assert (a.users, b.users, c.users) == ([], [], ["ann"])
+
+
+async def test_a_source_without_a_lease_is_asked_again_later(town: Town) -> None:
+    a, b = await two(town)
+    a.lapse()
+
+    assert await a.outcome(b, "ann") == "later"
+    assert a.users == ["ann"]
 
 
 @pytest.mark.parametrize("entity", [Lazy, Journaled])

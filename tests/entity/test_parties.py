@@ -163,6 +163,58 @@ async def test_a_first_commit_that_is_refused_returns_all(town: Town) -> None:
     assert "moved" not in found.values()
 
 
+async def test_a_commit_that_comes_again_while_it_is_carried_out_is_answered_when_it_is_done(
+    town: Town,
+) -> None:
+    """Refused it means that it will not be done: the source would take back one of a party that moves."""
+    a, b = await two(town)
+    begun, goes_on, sent = asyncio.Event(), asyncio.Event(), list[asyncio.Task[Answer]]()
+
+    async def commit(*args: Any, **more: Any) -> Any:
+        if args[1] == "bob":
+            begun.set()
+            await goes_on.wait()
+        return await town.bindings.commit(*args, **more)
+
+    b.host.bindings = faulty(town.bindings, commit=commit)
+
+    def loses_one(peer: Any) -> Any:
+        async def call(service: int, method: int, payload: bytes, **more: Any) -> Answer:
+            one = asyncio.ensure_future(peer.call(service, method, payload, **more))
+            if method == COMMIT and msgspec.msgpack.decode(payload)[1] == "bob":
+                sent.append(one)
+                await begun.wait()
+                if len(sent) == 1:
+                    raise OutcomeUnknown("lost on its way")
+                await asyncio.wait([one], timeout=0.2)  # time to refuse it
+                if not one.done():
+                    goes_on.set()
+            found: Answer = await one
+            return found
+
+        return call
+
+    via(a, loses_one)
+    assert await outcomes(a, b, "ann") == dict.fromkeys(PARTY, "moved")
+
+    assert len(sent) == 2
+    assert (a.users, b.users) == (["di"], list(PARTY))
+    await everybody_goes_on(a, b)
+    sent[0].cancel()
+
+
+async def test_a_party_that_is_too_large_is_pinned_and_by_force_each_goes_alone(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.servers.entity.moving.MOST_IN_PARTY", 2)
+    a, b = await two(town)
+
+    assert await outcomes(a, b, "ann") == dict.fromkeys(PARTY, "pinned")
+    assert await outcomes(a, b, "ann", force=True) == {"ann": "moved"}
+    assert (a.users, b.users) == (["bob", "cy", "di"], ["ann"])
+    await everybody_goes_on(a, b)
+
+
 async def test_a_held_user_to_whom_no_word_comes_is_given_back(town: Town) -> None:
     a, b = await two(town)
     b.host.bindings = faulty(town.bindings, settings=faulty(town.bindings.settings, move_mark_ms=50))
@@ -267,11 +319,9 @@ async def test_i10_a_retired_server_sends_callers_on_and_leaves_when_none_came_f
     a, b = await two(town)
     left: list[bool] = []
     a.host.retiring.leave = lambda: left.append(True)
-    assert (await a.asks(RETIRE, TYPE, 300)).code is Code.OK
-    await asyncio.sleep(0.5)
-    assert not left, "it holds users"
-
     await a.move(b, *PARTY, "di")
+    assert (await a.asks(RETIRE, TYPE, 300)).code is Code.OK
+
     loop = asyncio.get_running_loop()
     until = loop.time() + 0.8
     while loop.time() < until:
@@ -282,6 +332,25 @@ async def test_i10_a_retired_server_sends_callers_on_and_leaves_when_none_came_f
     await eventually(lambda: left == [True])
     assert loop.time() >= until + 0.2
     assert (await a.ask("ann", "up", 2)).code is Code.MOVED
+
+
+async def test_a_retired_server_lets_go_of_whoever_the_map_names_it_for_again(town: Town) -> None:
+    """A failover may have lost the moves away from it: it serves nobody for longer than it must."""
+    a, b = await two(town)
+    left: list[bool] = []
+    a.host.retiring.leave = lambda: left.append(True)
+    await a.move(b, *PARTY, "di")
+    await a.asks(RETIRE, TYPE, 200)
+    await town.bind("eve", a)
+
+    assert await a.result("eve") == 1
+    await eventually(lambda: "eve" not in a.host.sessions, "she is given free")
+
+    assert await town.state("eve") == b"1"
+    record = await town.bindings.read(TYPE, "eve")
+    assert record is not None
+    assert record.owner is None, "the map may place her anywhere"
+    await eventually(lambda: left == [True], "and the server leaves")
 
 
 async def test_a_retired_server_takes_nobody_and_may_be_called_back(town: Town) -> None:

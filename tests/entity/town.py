@@ -33,6 +33,7 @@ from roost.servers.entity.beating import Beating, beat_or_carry
 from roost.servers.entity.carrying import Carrying, Settler
 from roost.servers.entity.host import Host
 from roost.servers.entity.lease import Lease
+from roost.servers.entity.market import Market
 from roost.servers.entity.settings import EntitySettings
 from roost.store.keys.binding import partition_keys
 from roost.store.store import Store
@@ -43,7 +44,7 @@ from roost.wire.frame import Frame
 from roost.wire.pool import Pool
 from roost.wire.server import Answer, WireServer
 
-SECRET = b"sixteen bytes or more"
+SECRET = b"sixteen-bytes-or-more"
 TYPE = "entity"
 ENTITY, MESSAGE, LOGIN, LOGOUT = 1, 1, 2, 3
 BUDGET_MS = 20_000
@@ -228,6 +229,8 @@ class House:
         await self.manager.close()
         if self.host.mover.peers is not None:
             await self.host.mover.peers.close()
+        if self.host.dealing.market is not None:
+            await self.host.dealing.market.close()
         await self.server.close(0)
 
 
@@ -238,6 +241,8 @@ class Town:
         self.store = store
         self.bindings = bindings
         self.database = database
+        self.order_servers: list[str] = []
+        """Their addresses, if there are any."""
         self._lives = itertools.count(1)
         self._news = itertools.count(1)
         self._stack = contextlib.AsyncExitStack()
@@ -279,6 +284,10 @@ class Town:
         peer = Peer(*address, secret=SECRET, role="gate", on_push=pushed.append)
         manager = Peer(*address, secret=SECRET, role="manager")
         host.mover.peers = Pool(partial(Peer, secret=SECRET, role="entity"))
+        if self.order_servers:
+            host.dealing.market = Market(
+                self._known_order_servers, partial(Peer, secret=SECRET, role="entity")
+            )
         loops = [asyncio.create_task(loop) for loop in host.loops(Loops())]
         house = House(
             host,
@@ -302,6 +311,9 @@ class Town:
             yield house
         finally:
             await house.crash()
+
+    async def _known_order_servers(self) -> list[str]:
+        return list(self.order_servers)
 
     async def leases_end(self, house: House, *, beating: Sequence[House] = ()) -> None:
         """More than a lease passes, in the store and for this server, while the others beat."""

@@ -18,6 +18,9 @@ FAST = LinkOptions(command_timeout_s=0.5, connect_timeout_s=0.5)
 PATIENT = LinkOptions(command_timeout_s=5.0, connect_timeout_s=1.0)
 """Where no call may fail: on a busy machine half a second can pass without any fault."""
 
+VERY_PATIENT = LinkOptions(command_timeout_s=60.0, connect_timeout_s=1.0)
+"""Where very many calls are sent at once, and none may fail."""
+
 HANG_S = 10.0
 """No call of these tests may take this long: it hangs."""
 

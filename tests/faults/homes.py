@@ -10,8 +10,6 @@ import random
 import secrets
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,14 +21,13 @@ from roost.core.errors import OutcomeUnknown, RoostError
 from roost.core.passes import sign_login
 from roost.core.signing import parse_keys
 from roost.sdk.play import GateRefused, Player, Reply
-from roost.testing import free_port, wait_until
+from roost.testing import START_S, free_port, wait_until
+from tests.forking import Process, forker
 
 GATES = ("gate-1", "gate-2")
 HOMES = ("501", "502", "503", "504")
 HOMES_V1 = dict.fromkeys(HOMES, "1.0")
 ROOT = Path(__file__).parents[2]
-START_S = 60.0
-"""Seven processes begin at once, on two cores."""
 
 
 class Town:
@@ -48,7 +45,7 @@ class Town:
     ) -> None:
         """`book`: module:Class of the users. `homes`: server ids with their versions."""
         self._folder = folder
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Process] = {}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
         self.keys = "k:" + base64.b64encode(secrets.token_bytes(32)).decode()
         self._env = kept | {
@@ -140,13 +137,7 @@ class Town:
     def _start(self, name: str) -> None:
         command = (*self._commands[name], "--data", str(self._folder / name))
         with (self._folder / f"{name}.log").open("ab") as out:
-            self._running[name] = subprocess.Popen(
-                (sys.executable, "-m", "roost", *command),
-                stdout=out,
-                stderr=out,
-                env=self._env,
-                cwd=self._folder,
-            )
+            self._running[name] = forker().start(command, self._env, self._folder, out, out)
 
 
 def two_free_ports() -> int:

@@ -26,6 +26,7 @@ from roost.discovery.service import Discovery
 from roost.store.link import LinkOptions
 from roost.store.topology.cluster import slot_of
 from roost.testing import (
+    START_S,
     Fault,
     Fleet,
     RunningCluster,
@@ -116,7 +117,7 @@ class Processes:
             process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=ROOT)
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
-        wait_until(lambda: "is up" in out.read_text(), "the gateway", out.read_text)
+        wait_until(lambda: "is up" in out.read_text(), "the gateway", out.read_text, START_S)
         return process
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.testing import SentinelGroup, eventually, run_sentinel
-from tests.acceptance.conftest import Home
+from tests.acceptance.conftest import open_home
 from tests.acceptance.test_entity import JOURNAL, Servers, homes_of, open_gate
 
 USERS = [f"u{n}" for n in range(20)]
@@ -24,13 +24,10 @@ def group() -> Iterator[SentinelGroup]:
 
 @pytest.fixture
 def servers(group: SentinelGroup, tmp_path: Path) -> Iterator[Servers]:
-    home = Home(tmp_path)
-    servers = Servers(home, group.url)
-    servers.up()
-    yield servers
-    for process in home.processes:
-        process.kill()
-        process.wait()
+    with open_home(tmp_path) as home:
+        servers = Servers(home, group.url)
+        servers.up()
+        yield servers
 
 
 async def fails_over_and_forgets(group: SentinelGroup) -> None:

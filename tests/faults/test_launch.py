@@ -14,8 +14,6 @@ import contextlib
 import os
 import secrets
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -31,6 +29,7 @@ from roost.store.keys import Keys
 from roost.store.keys.waitingroom import world_keys
 from roost.store.topology.cluster import slot_of
 from roost.testing import (
+    START_S,
     RunningServer,
     eventually,
     free_port,
@@ -38,6 +37,7 @@ from roost.testing import (
     run_sentinel,
     wait_until,
 )
+from tests.forking import Process, forker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -63,7 +63,7 @@ class Town:
 
     def __init__(self, folder: Path, store: str) -> None:
         self._folder = folder
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Process] = {}
         self._token = secrets.token_hex(16)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
         self._env = kept | {
@@ -102,7 +102,7 @@ class Town:
         self._start(name)
 
     def wait_for(self, name: str) -> None:
-        wait_until(lambda: "is up" in self.log(name), name, lambda: self.log(name)[-2000:])
+        wait_until(lambda: "is up" in self.log(name), name, lambda: self.log(name)[-2000:], START_S)
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()
@@ -170,14 +170,10 @@ class Town:
 
     def _start(self, name: str, command: tuple[str, ...] = ()) -> None:
         command = command or (*self._commands[name], "--data", str(self._folder / name))
-        with (self._folder / f"{name}.log").open("wb") as out:
-            self._running[name] = subprocess.Popen(
-                (sys.executable, "-m", "roost", *command),
-                stdout=out,
-                stderr=out if name != "drill" else None,
-                env=self._env,
-                cwd=self._folder,
-            )
+        log = self._folder / f"{name}.log"
+        with log.open("wb") as out, log.with_suffix(".errors").open("wb") as apart:
+            errors = apart if name == "drill" else out
+            self._running[name] = forker().start(command, self._env, self._folder, out, errors)
 
 
 def _two_free_ports() -> int:
@@ -281,7 +277,11 @@ async def test_g10_g11_g12_hold_while_every_process_and_the_primary_die(
         primary.kill()
         group.wait_for_new_primary(primary.port)
         await town.progress("the failover")
-        await judge(town, await town.report(), group.primary)
+        report = await town.report()
+        # A primary that is killed may take its last writes along. Then the ledger has said so, and a ticket
+        # whose use was forgotten is good once more.
+        lost = town.view().counters["lost_writes"]
+        await judge(town, report, group.primary, ("G10", "G12") if lost else ("G10", "G11", "G12"))
 
 
 async def test_g10_and_g12_hold_when_the_primary_takes_its_last_writes_along(

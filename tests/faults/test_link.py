@@ -35,6 +35,7 @@ from .harness import (
     FAST,
     HANG_S,
     PATIENT,
+    VERY_PATIENT,
     clients_of,
     closes_after,
     crowd,
@@ -63,7 +64,7 @@ async def test_calls_resume_after_the_server_was_killed_and_restarted(valkey: Ru
 
 
 async def test_clients_killed_again_and_again_get_only_their_own_replies(valkey: RunningServer) -> None:
-    async with opened(valkey.url) as store, crowd(store) as callers:
+    async with opened(valkey.url, PATIENT) as store, crowd(store) as callers:
         link = only_link(store)
         for losses in range(20):
             await callers.progress(rounds=1)
@@ -319,7 +320,7 @@ async def test_a_hundred_thousand_cancelled_callers_shift_no_reply_and_leave_not
     valkey: RunningServer,
 ) -> None:
     batch = 500
-    async with opened(valkey.url, PATIENT) as store:
+    async with opened(valkey.url, VERY_PATIENT) as store:
         for turn in range(100_000 // (2 * batch)):
             unsent = [store.call("ECHO", "unsent") for _ in range(batch)]
             for call in unsent:

@@ -51,7 +51,7 @@ FAULTS = (
     "failover",
 )
 OLD, NEW = ("501", "502"), ("503", "504")
-LOSES_501 = ("source_killed", "source_frozen")
+LOSES_501 = ("source_killed",)
 """Its users go by failover, not by plan: nobody tells it to leave."""
 REFUSED = {
     "source_killed": {"UNAVAILABLE"},
@@ -134,6 +134,9 @@ class Night:
         self.town.end_one("501")
 
     async def target_killed(self) -> None:
+        """In the moment in which it has much to write, of those who have come."""
+        await self.crowd.all_at_once()
+        self.fault_at = time.monotonic()
         self.town.end_one("503")
 
     async def controller_killed(self) -> None:
@@ -146,6 +149,8 @@ class Night:
         self.town.kill("gate-1")
 
     async def source_frozen(self) -> None:
+        await self.crowd.all_at_once()
+        self.fault_at = time.monotonic()
         with self.town.frozen("501"):
             await asyncio.sleep(LEASE_S + 3.0)
 
@@ -240,13 +245,16 @@ async def test_g9_whoever_fails_in_mid_drain_nothing_acknowledged_is_lost(
     assert crowd.lost() == []
 
 
-async def test_g9_without_the_journal_a_killed_source_loses_no_more_than_the_window(
-    town_of: Callable[..., Town], tmp_path: Path
+@pytest.mark.parametrize(
+    ("fault", "home"), [("source_killed", "501"), ("target_killed", "503"), ("source_frozen", "501")]
+)
+async def test_g9_without_the_journal_a_server_that_fails_loses_no_more_than_the_window(
+    town_of: Callable[..., Town], tmp_path: Path, fault: str, home: str
 ) -> None:
     # slowly: whoever is just being moved has been written
-    crowd, night = await with_a_fault(town_of, tmp_path, "source_killed", CALM, USERS, rate=10)
+    crowd, night = await with_a_fault(town_of, tmp_path, fault, CALM, USERS, rate=10)
     lost, window_s = crowd.lost(), WINDOW_MS / 1000
     print(f"{len(lost)} acknowledged messages lost with the window of {WINDOW_MS} ms")
-    first, last = night.fault_at - window_s - SLACK_S, night.fault_at + SLACK_S
-    assert [one for one in lost if one.home != "501" or not first <= one.at <= last] == []
-    assert lost, "the kill came in a moment that shows nothing"
+    when = [(one.home, round(one.at - night.fault_at, 3)) for one in lost]
+    assert [one for one in when if one[0] != home or not -window_s - SLACK_S <= one[1] <= SLACK_S] == []
+    assert lost or fault != "source_killed", "the kill came in a moment that shows nothing"

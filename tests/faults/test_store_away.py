@@ -14,7 +14,7 @@ import roost
 from roost.core.signing import parse_keys
 from roost.sdk.play import Player
 from roost.testing import RunningServer, eventually, free_port
-from tests.acceptance.conftest import Home, Started
+from tests.acceptance.conftest import Started, open_home
 from tests.acceptance.test_entity import Servers, homes_of, metric, open_gate
 
 LEASE_S = 3.0
@@ -25,14 +25,11 @@ WRITE_THROUGH = "roost.servers.entity.reference:WriteThroughReference"
 
 @pytest.fixture
 def servers(valkey: RunningServer, tmp_path: Path) -> Iterator[Servers]:
-    home = Home(tmp_path)
-    servers = Servers(home, valkey.url, settings={"ROOST_QUEUE_KEYS": KEYS, "ROOST_TICKET_KEYS": KEYS})
-    servers.up()
-    yield servers
-    valkey.resume()
-    for process in home.processes:
-        process.kill()
-        process.wait()
+    with open_home(tmp_path) as home:
+        servers = Servers(home, valkey.url, settings={"ROOST_QUEUE_KEYS": KEYS, "ROOST_TICKET_KEYS": KEYS})
+        servers.up()
+        yield servers
+        valkey.resume()
 
 
 def gate_url(servers: Servers) -> str:

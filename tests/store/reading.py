@@ -6,6 +6,7 @@ from roost.core.events import Entry
 from roost.store import scopes
 from roost.store.feed import parse_entry
 from roost.store.store import Store
+from roost.testing import RunningServer
 
 
 def pairs(flat: list[bytes]) -> dict[str, str]:
@@ -27,3 +28,9 @@ async def keys_below(store: Store, prefix: bytes) -> dict[str, bytes]:
 async def whole_feed(store: Store, scope: scopes.Scope) -> list[Entry]:
     key = store.keys.feed(scope)
     return [parse_entry(raw) for raw in await store.call("XRANGE", key, "-", "+", key=key)]
+
+
+def used_memory(server: RunningServer) -> int:
+    """What the server has allocated, in bytes."""
+    lines = server.command_reply("INFO", "memory").decode().splitlines()
+    return int(next(line for line in lines if line.startswith("used_memory:")).partition(":")[2])

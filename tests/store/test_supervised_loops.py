@@ -77,5 +77,6 @@ async def test_every_loop_of_a_gateway_and_manager_comes_back(
             "feed",
             "leader",
             "push",
+            "audit",
         }
         assert platform.store.loops.fault() == ""

@@ -19,6 +19,7 @@ from tests.acceptance.queue import TOKEN
 from tests.stories.houses import Houses, open_houses
 from tests.stories.patching import PatchNight
 from tests.stories.people import Person
+from tests.stories.trading import TradingFloor
 
 NAMES = ("ann", "bob", "cat", "dan", "eve")
 PATIENCE_S = 40.0
@@ -42,11 +43,12 @@ class Evening:
         self._session = session
         self._people: dict[str, Person] = {}
         self._patch = PatchNight(houses, self._get)
+        self._floor = TradingFloor(houses)
 
     def runner(self) -> StoryRunner:
         verbs: list[Verb] = [
             *(self.given, self.lay, self.start, self.stop, self.kill, self.freeze, self.wake),
-            *(self.cut, self.mend, self.operator, self.wait, self.enter),
+            *(self.cut, self.mend, self.operator, self.wait, self.enter, self.broker),
         ]
         named: dict[str, Verb] = {verb.__name__: verb for verb in verbs}
         return StoryRunner(named | dict.fromkeys(NAMES, self.person))
@@ -136,6 +138,7 @@ class Evening:
             "asks for the version": self._asks_version,
             "is cut off": self._cut_off,
             "speaks": self._speaks,
+            "buys AAPL at": self._buys,
             "leaves": self._leaves,
             "is sent away": self._is_sent_away,
         }
@@ -186,6 +189,10 @@ class Evening:
     async def _stops_playing(self, person: Person, command: Command) -> str:
         return f"{person.name} missed no number, on {await person.stop_playing()} connection"
 
+    async def _buys(self, person: Person, command: Command) -> str:
+        """`ann buys 10 AAPL at 100`"""
+        return await self._floor.buys(person, int(command.args[1]), int(command.args[-1]))
+
     async def _asks_version(self, person: Person, command: Command) -> str:
         return f"{person.name} sees version {await person.version()}"
 
@@ -204,6 +211,10 @@ class Evening:
     async def _is_sent_away(self, person: Person, command: Command) -> str:
         await person.sent_away()
         return f"{person.name} is out"
+
+    async def broker(self, command: Command) -> str:
+        """`broker sells 4 AAPL at 100`, `broker goes on selling`, `broker stops selling`"""
+        return await self._floor.broker(command)
 
     # -- operators
 
@@ -242,6 +253,10 @@ class Evening:
                 return await self._patch.ended(server)
             case ("until", "the", "hot", "update", "of", server, "is", "done"):
                 return await self._patch.done(server)
+            case ("until", name, "holds", quantity, "AAPL"):
+                return await self._floor.holds(self._people[name], int(quantity))
+            case ("until", name, "holds", "what", "the", "broker", "sold"):
+                return await self._floor.holds_all(self._people[name])
             case ("until", "queue", "shows"):
                 return await self._queue({name: int(value) for name, value in command.options.items()})
         raise ValueError(f"nobody knows how to wait for {' '.join(command.args)}")
@@ -360,6 +375,7 @@ class Evening:
         return {}
 
     async def close(self) -> None:
+        await self._floor.close()
         for person in self._people.values():
             await person.leave()
 

@@ -12,9 +12,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from roost.servers.gameserver import PATH
+from roost.settings import Loaded, Settings
 from roost.testing import RunningServer, free_port
 from tests.acceptance.conftest import Home, Started
 from tests.acceptance.queue import TOKEN
+from tests.acceptance.store_users import url_of
 from tests.faults.harness import Proxy
 
 SETTINGS = {
@@ -24,6 +26,8 @@ SETTINGS = {
     "ROOST_QUEUE__USER_PER_SECOND": "100",
     "ROOST_QUEUE__USER_BURST": "100",
     "ROOST_QUEUE__IP_PER_SECOND": "10000",
+    "ROOST_LANES__DURABILITY": "memory",
+    "ROOST_LANES__LEASE_MS": "3000",
 }
 STOP_S = 20.0
 JOURNALED = "roost.servers.entity.reference:JournalReference"
@@ -68,7 +72,8 @@ class Houses:
         """With these flags; without any as it was started before."""
         if flags or name not in self._commands:
             self._commands[name] = self._command(name, flags)
-        env = SETTINGS | self.rules | {"ROOST_STORE": self.store.url}
+        role = self._commands[name][0]
+        env = SETTINGS | self.rules | {"ROOST_STORE": url_of(role, self.store.url)}
         env["ROOST_ALERTS__WEBHOOKS"] = f"json={self.pager.url}"
         self._running[name] = await asyncio.to_thread(self._home.start, *self._commands[name], **env)
 
@@ -80,10 +85,17 @@ class Houses:
             return [role, "--port", str(port), *own, *flags]
         if role == "home":
             return ["entity", "--port", str(port), "--id", number, "--class", JOURNALED, *flags]
+        if role == "orders":
+            return ["orders", "serve", "--port", str(port), "--id", number, *flags]
         if role != "game":
             return [role, "--port", str(port), *flags]
         where = self.wire.url.replace("redis", "http") if self.wire else ",".join(self.gateways)
         return ["gameserver", "--port", str(port), "--server-id", number, "--url", where, *flags]
+
+    def settings(self) -> Settings:
+        """Of a program beside them: the same store, the same secret."""
+        own = {"ROOST_STORE": url_of("sdk", self.store.url), "ROOST_DATA": str(self._home.data)}
+        return Loaded.load(environ=SETTINGS | own).settings
 
     @property
     def gateways(self) -> list[str]:

@@ -35,6 +35,8 @@ class Person:
         self.name = name
         self.place = PlaceReply("NONE")
         self.answers = 0
+        self.unanswered = 0
+        """Questions to which no gateway had a good answer."""
         self.heard: list[str] = []
         self._session = session
         self._gateways = gateways
@@ -96,6 +98,7 @@ class Person:
                     if answer.status == 200:
                         self._take(await answer.read())
                         return True
+        self.unanswered += 1
         return False
 
     def _take(self, body: bytes) -> None:
@@ -161,12 +164,16 @@ class Person:
         self._wants_in = False
 
     async def count(self) -> object:
-        """One more, at home, wherever that is; whoever is refused asks again when told to."""
+        """One more, at home, wherever that is."""
+        return await self.request("count")
+
+    async def request(self, body: object) -> Any:
+        """What their home answers; whoever is refused asks again when told to."""
         assert self._player is not None, f"{self.name} has not logged in"
         async with asyncio.timeout(30):
             while True:
                 try:
-                    return await self._player.request("count")
+                    return await self._player.request(body)
                 except GateRefused as refused:
                     await asyncio.sleep(refused.retry_after_s or PAUSE_S)
 

@@ -5,14 +5,15 @@ After a change that is meant, `ROOST_REWRITE_STORIES=1 pytest tests/stories` put
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
 
-from roost.testing import RunningServer
+from roost.testing import RunningServer, run_valkey
 from tests.acceptance.conftest import Home, home
+from tests.acceptance.store_users import denials, write_users
 from tests.stories.evening import Evening, open_evening
 from tests.stories.test_stories import REWRITE
 
@@ -28,9 +29,18 @@ def _marked(path: Path) -> ParameterSet:
 
 
 @pytest.fixture
-async def evening(home: Home, valkey: RunningServer) -> AsyncIterator[Evening]:
-    async with open_evening(home, valkey) as evening:
+def store(tmp_path: Path) -> Iterator[RunningServer]:
+    """A store that knows the roles' users, also after it was killed."""
+    with run_valkey(options=("--aclfile", str(write_users(tmp_path)))) as server:
+        yield server
+
+
+@pytest.fixture
+async def evening(home: Home, store: RunningServer) -> AsyncIterator[Evening]:
+    """Every process under the user of its role; nothing that one of them asked for was refused."""
+    async with open_evening(home, store) as evening:
         yield evening
+    assert denials([store]) == []
 
 
 @pytest.mark.parametrize("path", [_marked(path) for path in EVENINGS])
@@ -39,4 +49,4 @@ async def test_an_evening_goes_as_it_is_told(evening: Evening, path: Path) -> No
 
 
 def test_there_are_evenings() -> None:
-    assert len(EVENINGS) == 8
+    assert len(EVENINGS) == 9

@@ -4,11 +4,13 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextvars import copy_context
 
 import pytest
 
+from roost.core.requests import current_request
 from roost.core.signing import Kind, MasterKey, Signer
-from roost.logs import mask_passwords, mask_secrets, start_logging
+from roost.logs import mask_passwords, mask_secrets, start_logging, wants_colour
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +46,56 @@ def test_human_logs_are_lines_with_fields_behind() -> None:
     text = logged("human")
     assert "info    moved  userId=u1  rank=3" in text
     assert "too fine" not in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "is_coloured"),
+    [
+        (Terminal(), {}, True),
+        (Terminal(), {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (Terminal(), {"NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_levels_are_coloured_in_a_terminal_unless_somebody_says_otherwise(
+    stream: io.StringIO, environ: dict[str, str], is_coloured: bool
+) -> None:
+    start_logging("info", "human", stream, wants_colour=wants_colour(environ))
+    logging.getLogger("roost.test").warning("moved")
+
+    level = "\x1b[33mwarning\x1b[0m" if is_coloured else "warning"
+    assert stream.getvalue()[9:] == f"{level} moved\n"
+
+
+def test_a_terminal_gets_short_lines_and_json_is_never_coloured() -> None:
+    lines = []
+    for stream in (Terminal(), io.StringIO()):
+        start_logging("info", "auto", stream, wants_colour=True)
+        logging.getLogger("roost.test").error("lost")
+        lines.append(stream.getvalue())
+    assert lines[0].endswith(" \x1b[31merror  \x1b[0m lost\n")
+    assert json.loads(lines[1])["level"] == "error"
+    assert "\\u001b" not in lines[1]
+
+
+def test_a_line_written_for_a_request_names_it() -> None:
+    def both() -> list[str | None]:
+        return [json.loads(line).get("request_id") for line in logged("json").splitlines()]
+
+    assert copy_context().run(both) == [None, None]
+
+    def answering() -> list[str | None]:
+        current_request.set("r-7")
+        return both()
+
+    assert copy_context().run(answering) == ["r-7", "r-7"]
 
 
 @pytest.mark.parametrize("form", ["human", "json", "auto"])

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from roost.core.errors import InvalidSettings
-from roost.settings import NAMES, Loaded, Settings, example, shown, validate, value_of, variable
+from roost.local import fresh_secrets
+from roost.settings import (
+    NAMES,
+    Loaded,
+    Settings,
+    example,
+    shown,
+    validate,
+    value_of,
+    variable,
+)
 
 KEY = "k1:" + "A" * 22 + "=="
 
@@ -241,3 +251,10 @@ def test_a_database_url_that_does_not_fit_is_a_fault_without_its_password() -> N
     with pytest.raises(InvalidSettings, match=r"database: .* needs the name of a database") as error:
         load(ROOST_DATABASE="postgresql://u:a-secret@host")
     assert "a-secret" not in str(error.value)
+
+
+def test_fresh_secrets_are_taken_by_the_settings_and_are_others_each_time() -> None:
+    first, second = fresh_secrets(), fresh_secrets()
+    settings = Loaded.load(environ={variable(name): value for name, value in first.items()}).settings
+    assert {name: value_of(settings, name) for name in first} == first
+    assert all(first[name] != second[name] for name in first)

@@ -17,6 +17,9 @@ from roost.wire.limits import Limits
 from roost.wire.server import Answer, Connection, WireServer, refusal
 from tests.wire.serving import BUDGET_MS, ECHO, FAIL, WAIT, Town, talking, town
 
+SHORT_MS = 200
+"""Over before an answer comes, but enough for a busy machine to send the call on a line that is up."""
+
 
 async def test_a_call_is_answered_with_its_payload_and_epoch() -> None:
     async with talking() as (_, peer):
@@ -62,6 +65,7 @@ async def test_a_thousand_pipelined_calls_are_answered_in_the_order_in_which_the
 
 async def test_a_thousand_calls_that_wait_are_all_answered_and_never_more_at_work_than_allowed() -> None:
     async with talking(Limits(max_in_flight=100)) as (one, peer):
+        await peer.connect()
         calls = [asyncio.ensure_future(peer.call(1, WAIT, b"%d" % n, budget_ms=0)) for n in range(1000)]
         await eventually(lambda: one.waiting == 100, "the first hundred at work")
         assert one.server.in_flight == 100
@@ -150,8 +154,9 @@ async def test_a_handler_in_a_task_may_use_what_needs_one() -> None:
 
 async def test_a_handler_that_never_ends_is_ended_with_the_budget() -> None:
     async with talking() as (one, peer):
+        await peer.connect()
         with pytest.raises(OutcomeUnknown):
-            await peer.call(1, WAIT, b"", budget_ms=60)
+            await peer.call(1, WAIT, b"", budget_ms=SHORT_MS)
         await eventually(lambda: one.server.in_flight == 0, "the handler's end")
         assert (one.cancelled, one.executed) == (1, 0)
         assert one.server.counts["late"] == 1
@@ -171,8 +176,9 @@ async def test_a_handler_that_will_not_end_counts_as_at_work_until_it_does() -> 
 
     async with talking(Limits(max_in_flight=1)) as (one, peer):
         one.server.register(1, 54, stubborn)
+        await peer.connect()
         with pytest.raises(OutcomeUnknown):
-            await peer.call(1, 54, b"", budget_ms=40)
+            await peer.call(1, 54, b"", budget_ms=SHORT_MS)
         await eventually(lambda: one.server.counts["late"] == 1, "the deadline")
         with pytest.raises(NotSent, match="OVERLOADED") as refused:
             await peer.call(1, ECHO, b"", budget_ms=BUDGET_MS)
@@ -336,8 +342,9 @@ async def test_an_answer_that_never_comes_is_late_and_one_that_comes_after_it_is
 
     async with talking() as (one, peer):
         one.server.register(1, 72, calls.append)
+        await peer.connect()
         with pytest.raises(OutcomeUnknown):
-            await peer.call(1, 72, b"", budget_ms=40)
+            await peer.call(1, 72, b"", budget_ms=SHORT_MS)
         await eventually(lambda: one.server.in_flight == 0, "the deadline")
         calls[0].reply(Answer(b"too late"))
         assert (await peer.call(1, ECHO, b"on", budget_ms=BUDGET_MS)).payload == b"on"

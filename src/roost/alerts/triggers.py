@@ -84,8 +84,10 @@ class Triggers:
         await self._loops.keep_running("store watch", self.look, pause_s=LOOK_S)
 
     async def look(self) -> None:
-        now = self._clock.monotonic()
-        for node in self._nodes():
+        now, nodes = self._clock.monotonic(), list(self._nodes())
+        if nodes:  # else there is no map to say that one is none any more
+            self._forget_all_but({node.name for node in nodes})
+        for node in nodes:
             if node.connected:
                 self._away_since.pop(node.name, None)
                 if node.name in self._told:
@@ -94,6 +96,14 @@ class Triggers:
             elif self._is_over(node.name, now) and node.name not in self._told:
                 self._told.add(node.name)
                 self._alert("store-away", node.name, f"is away: {node.why_down or 'no answer'}")
+
+    def _forget_all_but(self, names: set[str]) -> None:
+        """A node that was replaced is away no more, though nobody will ever connect to it again."""
+        for name in self._away_since.keys() - names:
+            del self._away_since[name]
+        for name in self._told - names:
+            self._told.discard(name)
+            self._alert("store-back", name, "is no node of the store any more")
 
     def _is_over(self, name: str, now: float) -> bool:
         return now - self._away_since.setdefault(name, now) >= STORE_AWAY_S

@@ -58,6 +58,9 @@ class Ring(Message):
     """How keys spread over the servers of a service."""
 
     nodes: list[RingNode]
+    points: list[int] = []
+    """The circle at so many places as were asked for, evenly spread: whose it is there, by its number in
+    `nodes`; -1: nobody's."""
 
 
 class NodeInput(Message):
@@ -99,3 +102,5 @@ class Explained(Message):
     chosen: str | None
     refusal: str
     considered: list[Considered]
+    position: float = 0.0
+    """Where the key lies on the circle of the default strategy, from 0 to 1."""

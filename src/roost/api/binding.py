@@ -44,6 +44,11 @@ class Home(Message):
     """new, return, failover, seen, move-expired, renewed, reasserted, repaired; released, unbound, idle."""
 
 
+class HomeList(Message):
+    homes: list[Home]
+    """Empty where nobody holds the user."""
+
+
 class HomeChange(Message):
     """One line of a user's history."""
 

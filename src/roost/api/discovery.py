@@ -48,6 +48,9 @@ class Override(Message):
     drain: bool = False
     out_of_service: bool = False
     weight: Weight | None = None
+    drain_life: OptionalLife = ""
+    """The only life that `drain` is for, as a drain job orders it: a server that comes back takes users.
+    Empty: every life, until it is lifted."""
 
 
 class Record(Message):
@@ -119,10 +122,14 @@ class Beat(Message):
     performance: Object | None = None
     tick_age_ms: Count = 0
     """How long ago the main loop turned; a beat without progress does not renew."""
+    proof: str = ""
+    """Of this life, as it was given last: so a new one is given when the keys that sign are changed."""
 
 
 class BeatReply(Message):
     status: Literal["OK", "DRAIN"]
+    proof: str = ""
+    """A new proof of this life, where the one that the beat showed is not by the key that signs now."""
 
 
 class Probe(Message):

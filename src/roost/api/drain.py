@@ -125,6 +125,10 @@ class Pauses(Message):
     p50_ms: float
     p99_ms: float
     max_ms: float
+    bounds_ms: list[int] = []
+    """Upper bounds of the buckets of `counts`; the last bucket has none."""
+    counts: list[int] = []
+    """Users by how long they were held up."""
 
 
 class CertificateView(Message):

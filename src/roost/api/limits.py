@@ -37,6 +37,7 @@ MAX_COMPARISONS = 5_000_000
 MAX_SLOW_START_S = 3600
 MAX_CANDIDATES = 100
 MAX_PREVIEW_NODES = 1000
+MAX_RING_POINTS = 4096
 
 STRATEGIES = (
     *("consistent_hash", "hash_ring", "bounded_load", "rendezvous", "round_robin"),
@@ -64,6 +65,7 @@ Name = Annotated[
 OptionalName = Annotated[
     str, shown(maxLength=MAX_ID_BYTES, pattern=f"^{_NAME_CHARACTER}*$", description=_NAME_BYTES)
 ]
+FileName = Annotated[str, shown(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 WorldName = Annotated[str, shown(pattern="^[A-Za-z0-9_-]{1,32}$")]
 Life = Annotated[str, shown(pattern="^[0-9]{1,16}$")]
 OptionalLife = Annotated[str, shown(pattern="^[0-9]{0,16}$")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from roost.api import Message
 from roost.api.limits import (
@@ -19,6 +19,7 @@ from roost.api.limits import (
     Rate,
     Url,
     WorldName,
+    shown,
 )
 
 WORLD = "main"
@@ -87,6 +88,8 @@ class ConsumeReply(Message):
     number: int
     """Ordinal of the consume in this life of the server; goes into its reports."""
     left_ms: int
+    traceparent: str = ""
+    """Context of the trace that the entry began, for spans of the server; empty: it was not sampled."""
 
 
 class ReleaseInput(Message):
@@ -195,3 +198,56 @@ class WorldPatch(Message):
     """ISO 8601; null opens it now."""
     revision: int | None = None
     """Refuse if it is another one by now."""
+
+
+PersonState = Literal["waiting", "away", "offered", "inside", "held", "left", "unknown"]
+"""offered: has a ticket. held: dropped out, the place inside is kept. left: had a place, `cause` says how it
+was lost. unknown: nothing is known of them here."""
+
+
+class PersonView(Message):
+    """What somebody has in a world, as an operator sees it. Looking is no call of theirs."""
+
+    user_id: str
+    world: str
+    state: PersonState
+    class_name: str = ""
+    nickname: str = ""
+    rank: int = 0
+    """1 is next; 0: none."""
+    away_ahead: int = 0
+    eta_seconds: int | None = None
+    eta_high_seconds: int | None = None
+    server_id: str = ""
+    """Where they are inside."""
+    left_ms: int = 0
+    """Until their ticket ends, or the place that is held for them."""
+    cause: str = ""
+
+
+class ForecastInput(Message):
+    """A change of a world that is only thought of; what is left out stays as it is."""
+
+    limit: Limit | None = -1
+    """People inside, at most; null: no limit but the servers'."""
+    rate: Rate | None = -1.0
+    """Tickets a second; null: no limit."""
+    waiting: Count | None = None
+    """How many would wait; null: as many as do."""
+    leaving_per_second: Annotated[float, shown(minimum=0)] | None = None
+    """How many leave the servers in a second; null: as the line has moved lately."""
+
+
+class Forecast(Message):
+    """How long people would wait. What cannot be known is null: nobody leaves, and no place is free."""
+
+    waiting: int
+    free: int
+    """Places inside that would be free at once."""
+    leaving_per_second: float
+    issue_per_second: float
+    """Tickets that can be issued in a second, at most."""
+    median_seconds: float | None
+    """For whoever is in the middle of the line."""
+    last_seconds: float | None
+    """For the last in the line."""

@@ -132,6 +132,16 @@ class ConsistentHash:
             return [None for _ in keys]
         return [names[lookup[xxh3_64_intdigest(key.encode()) & _MASK]] for key in keys]
 
+    def owners_at(self, points: int) -> list[str]:
+        """Whose the circle of slots is at so many places, evenly spread; none where there is no node."""
+        names, lookup = self._table.names, self._table.lookup
+        return [names[lookup[at * SLOTS // points]] for at in range(points)] if names else []
+
+    @staticmethod
+    def position_of(key: str) -> float:
+        """Where a key lies on that circle, from 0 to 1."""
+        return (xxh3_64_intdigest(key.encode()) & _MASK) / SLOTS
+
     @property
     def state(self) -> Table:
         """The whole mapping as one value. A change publishes another one; none is written to afterwards."""

@@ -43,6 +43,7 @@ class Keeper:
         """`changed` is the one that the fleets set."""
         self.partition = partition
         self._fleets = fleets
+        self._following: dict[str, asyncio.Task[None]] = {}
         self._changed = changed
         self._loops = loops or Loops()
         self._tick_s = tick_s
@@ -62,22 +63,38 @@ class Keeper:
 
         self.leading = True
         for fleet in self._fleets:
-            fleet.begin()
-        following = [asyncio.create_task(fleet.follow()) for fleet in self._fleets]
+            self._follow(fleet)
         try:
             await self._loops.keep_running(f"bindings {self.partition.scope}", turn)
         finally:
             self.leading = False
-            for task in following:
+            following, self._following = self._following, {}
+            for task in following.values():
                 task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
+            await asyncio.gather(*following.values(), return_exceptions=True)
+
+    def add(self, fleet: Fleet) -> None:
+        """Look after the servers of one more type, from now on."""
+        self._fleets.append(fleet)
+        if self.leading:
+            self._follow(fleet)
+
+    def remove(self, type_: str) -> None:
+        """Look after the servers of a type no more."""
+        self._fleets[:] = [fleet for fleet in self._fleets if fleet.type != type_]
+        if (task := self._following.pop(type_, None)) is not None:
+            task.cancel()
+
+    def _follow(self, fleet: Fleet) -> None:
+        fleet.begin()
+        self._following[fleet.type] = asyncio.create_task(fleet.follow())
 
     async def round(self, tenure: Tenure) -> bool:
         """One look at every type; False: deposed."""
         if not await self._write(tenure):
             return False
         orphans: dict[str, None] = {}
-        for fleet in self._fleets:
+        for fleet in tuple(self._fleets):
             if fleet.news:  # else which servers there are is not known yet
                 ticked = await self._tick(fleet, tenure)
                 if isinstance(ticked, Deposed):
@@ -92,7 +109,7 @@ class Keeper:
 
     async def _write(self, tenure: Tenure) -> bool:
         self._changed.clear()
-        for fleet in self._fleets:
+        for fleet in tuple(self._fleets):
             if not await fleet.write(tenure):
                 return False
         return True

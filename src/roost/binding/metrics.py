@@ -43,7 +43,7 @@ class BindingMetrics:
     def collect(self) -> Iterator[Metric]:
         yield from self._process()
         if time.monotonic() - self._read_at < BOARD_AGE_S:
-            yield from self._totals()
+            yield from self._store_totals()
 
     def _process(self) -> Iterator[Metric]:
         leading = GaugeMetricFamily(
@@ -53,7 +53,7 @@ class BindingMetrics:
             leading.add_metric([str(keeper.partition.number)], keeper.leading)
         yield leading
 
-    def _totals(self) -> Iterator[Metric]:
+    def _store_totals(self) -> Iterator[Metric]:
         bindings, servers = Counter[str](), Counter[tuple[str, str]]()
         grants, refusals = Counter[tuple[str, str]](), Counter[str]()
         for type_, board in self._boards:

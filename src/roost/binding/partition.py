@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from roost.api.limits import MAX_COUNT, MAX_NUMBER, MAX_TEXT
+from roost.binding.gathering import Gathered
 from roost.binding.model import FIELDS, BindingChange, PartitionBoard, Record
 from roost.binding.rules import (
     capacity_share,
@@ -43,6 +46,7 @@ from roost.core.owner import Owner
 from roost.store.feed import parse_entry
 from roost.store.keys.binding import partition_keys
 from roost.store.scopes import partition as partition_scope
+from roost.store.scripts import ScopedScript
 from roost.store.store import Store
 
 REASSERT_LIMIT = 500
@@ -101,6 +105,14 @@ class Partition:
         self.scripts = PartitionScripts(store.library, store.keys, self.scope)
         self.feed = store.feed(self.scope)
         self.settings = settings
+        self._freezes = Gathered(
+            partial(self._send, self.scripts.freeze),
+            lambda reply: self.scripts.freeze.answer_of(reply).each(),
+        )
+        self._commits = Gathered(
+            partial(self._send, self.scripts.commit),
+            lambda reply: self.scripts.commit.answer_of(reply).each(),
+        )
         keys = partition_keys(store.keys, self.scope)
         self._types = frozenset(parse_types(settings.types))
         self._versions = parse_versions(settings.versions)
@@ -176,9 +188,10 @@ class Partition:
             max_step_ms=MAX_STEP_MS,
         )
 
-    async def freeze(
+    def freeze(
         self, type_: str, user: str, owner: Owner, epoch: int, move: str, target: Owner, *, ttl_ms: int
-    ) -> Frozen | NotOwner | NoRoom:
+    ) -> asyncio.Future[Frozen | NotOwner | NoRoom]:
+        """With all others that are asked for in this turn of the loop."""
         check_user(type_, user)
         check_owner(owner)
         check_owner(target)
@@ -186,31 +199,21 @@ class Partition:
             raise InvalidInput("a user is moved to another server than their own")
         if not MIN_MARK_MS <= ttl_ms <= MAX_MARK_MS:
             raise InvalidInput(f"a mark holds {MIN_MARK_MS} to {MAX_MARK_MS} ms, not {ttl_ms}")
-        return await self.scripts.freeze(
-            type=type_,
-            user=user,
-            server=owner.server_id,
-            life=owner.life,
-            epoch=check_epoch(epoch),
-            move=check_id(move, "move"),
-            target_server=target.server_id,
-            target_life=target.life,
-            ttl_ms=ttl_ms,
-            max_step_ms=MAX_STEP_MS,
-        )
+        common = (type_, *owner, *target, ttl_ms)
+        return self._freezes.ask(common, (user, check_epoch(epoch), check_id(move, "move")))
 
-    async def commit(self, type_: str, user: str, move: str, target: Owner, epoch: int) -> Committed | Gone:
+    def commit(
+        self, type_: str, user: str, move: str, target: Owner, epoch: int
+    ) -> asyncio.Future[Committed | Gone]:
+        """With all others that are asked for in this turn of the loop."""
         check_user(type_, user)
         check_owner(target)
-        return await self.scripts.commit(
-            type=type_,
-            user=user,
-            move=check_id(move, "move"),
-            server=target.server_id,
-            life=target.life,
-            epoch=check_epoch(epoch),
-            max_step_ms=MAX_STEP_MS,
-        )
+        return self._commits.ask((type_, *target), (user, check_id(move, "move"), check_epoch(epoch)))
+
+    def _send(
+        self, script: ScopedScript[Any], common: tuple[str | int, ...], asked: Sequence[tuple[str | int, ...]]
+    ) -> asyncio.Future[Any]:
+        return script.send(*common, MAX_STEP_MS, "", *(part for one in asked for part in one))
 
     async def reassert(self, type_: str, owner: Owner, held: Sequence[tuple[str, int]]) -> list[Kept | Lost]:
         check_owner(owner)

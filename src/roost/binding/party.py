@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from roost.binding.move import SETTLING, Move, Phase
 from roost.binding.protocol import Go, Recall
 
+MOST_IN_PARTY = 64
+"""Of a larger one nobody moves; by force each goes alone."""
+
 
 def orders(moves: Sequence[Move], now: float) -> list[tuple[int, Go | Recall]]:
     """What the waiting ones of a party are told now, by their place.

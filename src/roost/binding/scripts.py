@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,9 +124,38 @@ class Reasserted:
     found: list[str]
 
     def records(self) -> list[Record | None]:
+        return [Record.read(fields) for fields in _records(self.found)]
+
+
+@dataclass(frozen=True, slots=True)
+class Freezes:
+    """What became of each user."""
+
+    answers: list[str]
+    records: list[str]
+
+    def each(self) -> list[Frozen | NotOwner | NoRoom]:
+        records = _records(self.records)
         return [
-            Record.read(self.found[at : at + len(FIELDS)]) for at in range(0, len(self.found), len(FIELDS))
+            Frozen(int(answer))
+            if answer.isdecimal()
+            else NotOwner(next(records))
+            if answer == "not owner"
+            else NoRoom(answer)
+            for answer in self.answers
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """What became of each user."""
+
+    answers: list[str]
+    records: list[str]
+
+    def each(self) -> list[Committed | Gone]:
+        records = _records(self.records)
+        return [Committed() if answer == "committed" else Gone(next(records)) for answer in self.answers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +258,11 @@ class Noted:
     count: int
 
 
+def _records(flat: list[str]) -> Iterator[list[str]]:
+    """The fields of each record, out of those of all."""
+    return (flat[at : at + len(FIELDS)] for at in range(0, len(flat), len(FIELDS)))
+
+
 Resolved = Bound | Placed | Moving | NoServer
 
 
@@ -244,8 +279,8 @@ class PartitionScripts:
         self.bind: ScopedScript[Resolved] = script("bind", Bound, Placed, Moving, NoServer)
         self.release: ScopedScript[Released | NotOwner] = script("release", Released, NotOwner)
         self.renew: ScopedScript[Renewed | NotOwner] = script("renew", Renewed, NotOwner)
-        self.freeze: ScopedScript[Frozen | NotOwner | NoRoom] = script("freeze", Frozen, NotOwner, NoRoom)
-        self.commit: ScopedScript[Committed | Gone] = script("commit", Committed, Gone)
+        self.freeze: ScopedScript[Freezes] = script("freeze", Freezes)
+        self.commit: ScopedScript[Commits] = script("commit", Commits)
         self.reassert: ScopedScript[Reasserted] = script("reassert", Reasserted)
         self.repair: ScopedScript[Repaired | Dead | Changed] = script("repair", Repaired, Dead, Changed)
         self.beat: ScopedScript[Beaten | Unknown | Ended] = script("beat", Beaten, Unknown, Ended)

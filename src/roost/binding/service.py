@@ -75,17 +75,35 @@ class Bindings:
         self.partitions = [Partition(store, number, settings) for number in range(settings.partitions)]
         self._notes = MoveNotes(store, self.partitions)
         self._store = store
-        self.keepers = [self._keeper(one, discovery, loops or Loops()) for one in self.partitions]
+        self._discovery = discovery
+        self._loops = loops or Loops()
+        self._changed = [asyncio.Event() for _ in self.partitions]
+        self.keepers = [self._keeper(one) for one in self.partitions]
         self._chooser = chooser if settings.strategy != LEAST_LOADED else None
 
     @property
     def metrics(self) -> BindingMetrics:
         return BindingMetrics(self)
 
-    def _keeper(self, partition: Partition, discovery: Watcher, loops: Loops) -> Keeper:
-        changed = asyncio.Event()
-        fleets = [Fleet(partition, discovery, type_, changed, loops) for type_ in self.types]
-        return Keeper(partition, fleets, changed, loops)
+    def _keeper(self, partition: Partition) -> Keeper:
+        fleets = [self._fleet(partition, type_) for type_ in self.types]
+        return Keeper(partition, fleets, self._changed[partition.number], self._loops)
+
+    def _fleet(self, partition: Partition, type_: str) -> Fleet:
+        return Fleet(partition, self._discovery, type_, self._changed[partition.number], self._loops)
+
+    def add_type(self, type_: str) -> None:
+        """Servers of one more type hold users, as far as this process leads."""
+        if type_ not in self.types:
+            self.types = (*self.types, type_)
+            for keeper in self.keepers:
+                keeper.add(self._fleet(keeper.partition, type_))
+
+    def remove_type(self, type_: str) -> None:
+        """This process looks after servers of the type no more; what the store holds of them stays."""
+        self.types = tuple(one for one in self.types if one != type_)
+        for keeper in self.keepers:
+            keeper.remove(type_)
 
     def loops(self, roles: Collection[str]) -> list[Coroutine[Any, Any, None]]:
         """What a process runs for the bindings: a manager leads partitions, a gateway only reads."""
@@ -142,16 +160,18 @@ class Bindings:
         """
         return await self._of(type_, user).renew(type_, user, owner, above=above, why=why)
 
-    async def freeze(
+    def freeze(
         self, type_: str, user: str, owner: Owner, epoch: int, move: str, target: Owner, *, ttl_ms: int
-    ) -> Frozen | NotOwner | NoRoom:
+    ) -> asyncio.Future[Frozen | NotOwner | NoRoom]:
         """The owner marks a user as on the move, with a seat at the target; renews if that does not come
         about, and whenever it does not know (see `move`)."""
-        return await self._of(type_, user).freeze(type_, user, owner, epoch, move, target, ttl_ms=ttl_ms)
+        return self._of(type_, user).freeze(type_, user, owner, epoch, move, target, ttl_ms=ttl_ms)
 
-    async def commit(self, type_: str, user: str, move: str, target: Owner, epoch: int) -> Committed | Gone:
+    def commit(
+        self, type_: str, user: str, move: str, target: Owner, epoch: int
+    ) -> asyncio.Future[Committed | Gone]:
         """The target of a move, which has claimed the row under `epoch`, holds the user from now on."""
-        return await self._of(type_, user).commit(type_, user, move, target, epoch)
+        return self._of(type_, user).commit(type_, user, move, target, epoch)
 
     async def reassert(self, type_: str, owner: Owner, held: Sequence[tuple[str, int]]) -> list[Kept | Lost]:
         """Say again whom this owner holds and under which epochs; what the store lost is restored."""

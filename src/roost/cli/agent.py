@@ -10,12 +10,13 @@ the check first passes, and beats stop while it fails.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roost.api.discovery import EndCause, HealthCheck, Instance, RegisterInput
+from roost.api.discovery import EndCause, HealthCheck, Instance, Registered, RegisterInput
 from roost.cli.leaving import LEAVE_S, Note, take_out
 from roost.cli.program import Action, Program
 from roost.core.errors import InvalidInput, OutcomeUnknown, RoostError
@@ -104,7 +105,10 @@ class Agent:
         self._orders = orders
         self._note = note
         self._registration: Registration | None = None
+        self._attempt: asyncio.Future[Registered] | None = None
+        """The registration under way: not cancelled, for a gateway may still carry it out."""
         self._may_be_known = False
+        """Whether an attempt was or may have been carried out; a later one that was not changes nothing."""
         self._refusal = ""
 
     async def run(self) -> int:
@@ -132,12 +136,13 @@ class Agent:
 
     async def _register(self) -> object:
         """One attempt. A gateway that is away and a server id that a former life holds are waited for."""
-        self._may_be_known = True
+        was_unknown, self._may_be_known = self._may_be_known, True
         self._note.write(self._instance_id)
+        self._attempt = asyncio.ensure_future(self._roost.register(**self._fields))
         try:
-            await self._roost.register(**self._fields)
+            await asyncio.shield(self._attempt)
         except RoostError as error:
-            self._may_be_known = isinstance(error, OutcomeUnknown)
+            self._may_be_known = was_unknown or isinstance(error, OutcomeUnknown)
             if error.code != self._refusal:
                 log.warning("not registered yet; the program runs on", extra={"reason": error.message})
             self._refusal = error.code
@@ -154,6 +159,10 @@ class Agent:
 
     async def _leave(self, cause: EndCause) -> None:
         await self._roost.stop_auto_heartbeat()
+        if self._attempt is not None:
+            with contextlib.suppress(Exception):  # a removal that overtook its registration would find nobody
+                async with asyncio.timeout(LEAVE_S / 2):
+                    await self._attempt
         if self._may_be_known and (self._registration is None or self._registration.ended is None):
             if cause == "crashed":
                 log.error("the program crashed", extra={"instanceId": self._instance_id})

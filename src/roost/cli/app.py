@@ -12,6 +12,15 @@ from typer.core import TyperGroup
 
 from roost.cli import nouns
 
+UNDERSCORED = frozenset({"entity_hotfix"})
+"""Commands whose name is that of a document, underscore and all."""
+
+
+def noun_modules() -> dict[str, str]:
+    """Name of the command → its module; a hyphen stands for an underscore."""
+    found = (module.name for module in pkgutil.iter_modules(nouns.__path__))
+    return {name if name in UNDERSCORED else name.replace("_", "-"): name for name in sorted(found)}
+
 
 class Nouns(TyperGroup):
     """Every module of `nouns/` under its own name: a new one is a new file, and nothing is edited.
@@ -21,12 +30,12 @@ class Nouns(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        names = sorted(module.name for module in pkgutil.iter_modules(nouns.__path__))
-        self.commands: dict[str, Any] = dict.fromkeys(names)  # None until it is called
+        self._modules = noun_modules()
+        self.commands: dict[str, Any] = dict.fromkeys(self._modules)  # None until it is called
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in self.commands and self.commands[cmd_name] is None:
-            module = import_module(f"{nouns.__name__}.{cmd_name}")
+            module = import_module(f"{nouns.__name__}.{self._modules[cmd_name]}")
             self.commands[cmd_name] = typer.main.get_command(module.app)
             self.commands[cmd_name].name = cmd_name
         return self.commands.get(cmd_name)

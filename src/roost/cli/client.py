@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -16,8 +16,11 @@ from roost.core.errors import RoostError, StartFailed
 from roost.local import api_token, gateway_url
 from roost.sdk.http.gateways import gateway_urls
 from roost.settings import Settings
+from roost.version import __version__
 
 TIMEOUT_S = 10.0
+USER_AGENT = f"roost-cli/{__version__}"
+"""Says in the audit log that an act came by the command line."""
 Reply = TypeVar("Reply")
 Query = Sequence[tuple[str, str]]
 
@@ -44,22 +47,46 @@ def _urls(settings: Settings) -> tuple[str, ...]:
     return gateway_urls(url)
 
 
+def print_lines(settings: Settings, path: str, query: Query) -> None:
+    """Print what the first gateway that answers sends, line by line as it comes."""
+    *others, last = _urls(settings)
+    for url in others:
+        with contextlib.suppress(_NotReached):
+            return _print_lines(settings, url, path, query)
+    return _print_lines(settings, last, path, query)
+
+
+def _print_lines(settings: Settings, url: str, path: str, query: Query) -> None:
+    with _opened(settings, url, "GET", path, query, None) as response:
+        for line in response:
+            print(line.decode(), end="")
+
+
 def _ask(
     settings: Settings, url: str, method: str, path: str, reply: type[Reply], query: Query, body: Any
 ) -> Reply:
+    with _opened(settings, url, method, path, query, body) as response:
+        answer = response.read()
+        try:
+            return msgspec.json.decode(answer or b"null", type=reply)
+        except msgspec.DecodeError:
+            raise StartFailed(f"{url} answers, but not as Roost does", hint="correct --url") from None
+
+
+@contextlib.contextmanager
+def _opened(settings: Settings, url: str, method: str, path: str, query: Query, body: Any) -> Iterator[Any]:
+    """The answer to one request, to be read; what goes wrong is raised as one of our errors."""
     target = f"{url}{path}?{urlencode(query)}" if query else url + path
     data = msgspec.json.encode(body) if body is not None else None
     request = urllib.request.Request(target, method=method, data=data)  # noqa: S310 — the scheme was checked
+    request.add_header("User-Agent", USER_AGENT)
     if token := api_token(settings):
         request.add_header("X-API-Token", token)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310
-            answer = response.read()
-            return msgspec.json.decode(answer or b"null", type=reply)
+            yield response
     except urllib.error.HTTPError as error:
         raise _refusal(error, url) from None
-    except msgspec.DecodeError:
-        raise StartFailed(f"{url} answers, but not as Roost does", hint="correct --url") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         may_go_on = method == "GET" or isinstance(error, urllib.error.URLError)  # it never got there

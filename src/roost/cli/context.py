@@ -51,9 +51,11 @@ class Context:
 
     def start(self, log_level: str = "") -> Settings:
         """The settings, with logging started: for a command that stays, or that opens the store itself."""
-        from roost.logs import start_logging
+        from roost.logs import start_logging, wants_colour
+        from roost.settings import ENVIRONMENT
 
-        start_logging(log_level or self.settings.log_level, self.settings.log_format)
+        level, colour = log_level or self.settings.log_level, wants_colour(ENVIRONMENT)
+        start_logging(level, self.settings.log_format, wants_colour=colour)
         return self.settings
 
     @property

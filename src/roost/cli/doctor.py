@@ -7,15 +7,19 @@ import platform
 import socket
 
 from roost.app import open_platform
-from roost.core.errors import RoostError, StoreUnavailable
+from roost.cli.store_users import patterns_of
+from roost.core.errors import InvalidInput, RoostError, StoreUnavailable
 from roost.settings import Settings
+from roost.store.acl.examine import examine_user
+from roost.store.acl.roles import ROLES
 from roost.store.inspect import Finding, inspect_store
+from roost.store.store import Store
 from roost.store.topology.embedded import find_server_binary, running_address
 from roost.web.listen import holder_of
 
 
-async def examine(settings: Settings) -> list[Finding]:
-    """Every finding; a store that is away is one of them, not an error."""
+async def examine(settings: Settings, role: str = "") -> list[Finding]:
+    """Every finding; a store that is away is one of them, not an error. `role`: whose rights are expected."""
     findings = [_python(), _data_folder(settings), await _port(settings)]
     if settings.store_url.shape == "embedded":
         binary, running = _binary(settings), await _runs(settings)
@@ -28,11 +32,18 @@ async def examine(settings: Settings) -> list[Finding]:
             url = str(settings.store_url)
             findings.append(Finding("store", "ok", f"{url} ({opened.store.topology.shape}) answers"))
             findings += await inspect_store(opened.store)
+            findings.append(await _user(opened.store, settings, role))
     except RoostError as error:
         away = isinstance(error, StoreUnavailable)
         advice = "check that a server runs there and that --store is right" if away else error.hint
         findings.append(Finding("store", "fail", error.message, advice))
     return findings
+
+
+async def _user(store: Store, settings: Settings, role: str) -> Finding:
+    if role and role not in ROLES:
+        raise InvalidInput(f"no role {role}", hint=f"roles are: {', '.join(ROLES)}")
+    return await examine_user(store, patterns_of(settings), role=role, is_dev=settings.is_dev())
 
 
 def _python() -> Finding:

@@ -1,15 +1,21 @@
-"""A drain job, followed until it is over: drawn where there is a terminal, else a line for each change."""
+"""A drain job, followed until it is over: drawn where there is a terminal, else a line for each change.
+
+`wait` is for stop hooks: it asks until somebody answers, sits out a pause, and returns when the servers have
+left, or in time for whoever stops them to go on without it.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import typer
 from rich.live import Live
 
-from roost.api.drain import JobView
+from roost.api.discovery import InstanceList
+from roost.api.drain import DrainInput, DrainReply, JobView
 from roost.cli.client import quoted
 from roost.cli.context import Context
 from roost.cli.draining import line, reasons, view_certificate, view_job
@@ -19,6 +25,8 @@ from roost.core.errors import RoostError, StartFailed, StoreError, Unavailable
 REFRESH_S = 1.0
 INTERRUPTED = 130
 """The exit code of who ended it with Ctrl-C, as shells have it."""
+AWAY = (StartFailed, StoreError, Unavailable)
+"""Nobody answers just now; asking again is harmless."""
 
 
 def follow(cli: Context, job: JobView) -> None:
@@ -80,8 +88,58 @@ def _looks(cli: Context, job: JobView) -> Iterator[JobView]:
         time.sleep(REFRESH_S)
         try:
             job = cli.ask("GET", f"/drain/v1/jobs/{quoted(job.id)}", JobView)
-        except (StartFailed, StoreError, Unavailable) as error:
+        except AWAY as error:
             _complain(error)
+
+
+def wait(cli: Context, wanted: DrainInput, seconds: float) -> None:
+    """Start it, and return when the servers are empty and gone. The exit code is 0 if its certificate holds.
+
+    After `seconds` the exit code is 1 and the job goes on, as far as its servers let it.
+    """
+    deadline = time.monotonic() + seconds
+    job: JobView | None = None
+    while job is None or not job.ended_at:
+        if time.monotonic() > deadline:
+            _give_up(job, seconds)
+        job = _look(cli, wanted, job)
+        if job is not None:
+            cli.show_line(job, line)
+    if job.state == "done":
+        _wait_until_gone(cli, job, deadline)
+    if not is_good(job):
+        raise typer.Exit(1)
+
+
+def _look(cli: Context, wanted: DrainInput, job: JobView | None) -> JobView | None:
+    """The job as it is now; the first look starts it, and finds the job of a server that is being emptied."""
+    try:
+        if job is None:
+            return cli.ask("POST", "/drain/v1/jobs", DrainReply, body=wanted).job
+        time.sleep(REFRESH_S)
+        return cli.ask("GET", f"/drain/v1/jobs/{quoted(job.id)}", JobView)
+    except AWAY as error:
+        _complain(error)
+        time.sleep(REFRESH_S)
+        return job
+
+
+def _wait_until_gone(cli: Context, job: JobView, deadline: float) -> None:
+    """Emptied servers send on whoever still comes by an old route, and then end by themselves."""
+    while time.monotonic() < deadline:
+        try:
+            there = cli.ask("GET", "/sd/v1/instances", InstanceList, query=[("type", job.type)])
+            if not set(job.servers) & {one.server_id for one in there.instances}:
+                return
+        except AWAY as error:
+            _complain(error)
+        time.sleep(REFRESH_S)
+
+
+def _give_up(job: JobView | None, seconds: float) -> NoReturn:
+    what = f"job {job.id} is {job.state}" if job is not None else "no gateway has taken the order"
+    print(f"roost: not over after {seconds:g} s: {what}", file=sys.stderr)
+    raise typer.Exit(1)
 
 
 def _complain(error: RoostError) -> None:

@@ -374,3 +374,9 @@ class PortTaken(StartFailed):
 
 class FormatMismatch(StartFailed):
     """The store holds data of another format."""
+
+
+NOT_NOW = (StoreUnavailable, Unavailable, TooManyRequests, RequestTimeout)
+"""Nothing was done, and the same call may be taken a moment later."""
+CURABLE = (StoreError, *NOT_NOW)
+"""The call was not refused: what it asks for may be done already, or the same call may be taken later."""

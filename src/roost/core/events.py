@@ -23,14 +23,47 @@ class Mark(NamedTuple):
 START = Mark(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """One change, as the script that made it wrote it."""
+    """One change, as the script that made it wrote it. Nobody changes it."""
 
-    rev: int
-    at: int
-    prev_at: int
-    fields: Mapping[str, str]
+    __slots__ = ("_fields", "_flat", "at", "prev_at", "rev")
+
+    def __init__(
+        self,
+        rev: int,
+        at: int,
+        prev_at: int,
+        fields: Mapping[str, str] | None = None,
+        flat: Sequence[bytes] = (),
+    ) -> None:
+        """`flat`: names and values by turns, in place of the fields."""
+        self.rev = rev
+        self.at = at
+        self.prev_at = prev_at
+        self._fields = fields
+        self._flat = flat
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Decoded when somebody asks: a follower passes on many that nobody reads."""
+        fields = self._fields
+        if fields is None:
+            texts = map(bytes.decode, self._flat)
+            fields = self._fields = dict(zip(texts, texts, strict=True))
+            self._flat = ()
+        return fields
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and self._all == other._all
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "Entry({}, {}, {}, {!r})".format(*self._all)
+
+    @property
+    def _all(self) -> tuple[int, int, int, Mapping[str, str]]:
+        return self.rev, self.at, self.prev_at, self.fields
 
     @property
     def mark(self) -> Mark:

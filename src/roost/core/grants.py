@@ -24,6 +24,9 @@ class Grant:
     worlds: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     server_id: str = ""
+    name: str = ""
+    """Of the token, for people."""
+    token_id: str = ""
 
     @property
     def is_bound(self) -> bool:

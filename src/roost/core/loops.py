@@ -19,6 +19,8 @@ from typing import Any, Final
 from roost.core.backoff import Backoff, jittered
 from roost.core.clock import Clock, SystemClock
 from roost.core.errors import RoostError
+from roost.core.histogram import Histogram
+from roost.core.requests import current_request
 
 log = logging.getLogger("roost.loops")
 
@@ -32,6 +34,8 @@ FAILING_S = 10.0
 
 STALE_S = 20.0
 """So does one that follows something and has not known for so long that it is up to date."""
+
+LAG_S = 1.0
 
 Step = Callable[[], Awaitable[Any]]
 
@@ -65,7 +69,7 @@ def up_to_date() -> None:
 class Loop:
     """One loop and how it is doing. `failures` counts turns that raised."""
 
-    def __init__(self, name: str, essential: bool, clock: Clock) -> None:
+    def __init__(self, name: str, essential: bool, clock: Clock, lag: Histogram | None = None) -> None:
         self.name = name
         self.essential = essential
         """Whether requests depend on it: only then does its failing make the process not ready."""
@@ -76,6 +80,7 @@ class Loop:
         self.reason = ""
         """Why the last turn failed; empty while it does well."""
         self._clock = clock
+        self._lag = lag or Histogram()
         self._backoff = Backoff(cap_s=BACKOFF_CAP_S)
         self._runs: set[Run] = set()
 
@@ -94,6 +99,7 @@ class Loop:
 
     async def keep_running(self, step: Step, pause_s: float | Callable[[], float] = 0.0) -> None:
         """Take turn after turn, with a jittered pause between them, until `END` or a cancellation."""
+        current_request.set("")
         run = Run(self._clock, _running.get())
         self._runs.add(run)
         _running.set(run)
@@ -126,7 +132,10 @@ class Loop:
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
-            await self._clock.sleep(jittered(seconds, JITTER))
+            wanted = jittered(seconds, JITTER)
+            due = self._clock.monotonic() + wanted
+            await self._clock.sleep(wanted)
+            self._lag.observe(max(0.0, self._clock.monotonic() - due))
         else:
             await asyncio.sleep(0)  # a step that never waits must not keep the others from running
 
@@ -158,10 +167,12 @@ class Loops:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._loops: dict[str, Loop] = {}
+        self.lag = Histogram()
+        """How late pauses ended, in seconds: what else the event loop was busy with. It costs no timer."""
 
     def loop(self, name: str, *, essential: bool = False) -> Loop:
         if name not in self._loops:
-            self._loops[name] = Loop(name, essential, self._clock)
+            self._loops[name] = Loop(name, essential, self._clock, self.lag)
         return self._loops[name]
 
     def forget(self, name: str) -> None:
@@ -177,6 +188,10 @@ class Loops:
         """`Loop.keep_running` for a step that needs to know nothing of its loop."""
         await self.loop(name, essential=essential).keep_running(step, pause_s)
 
+    async def watch_lag(self) -> None:
+        """For a process none of whose loops pauses: without one that does nothing else, `lag` stays empty."""
+        await self.keep_running("event loop", _nothing, pause_s=LAG_S)
+
     def fault(self, answering_since: float = float("-inf")) -> str:
         """Why requests should go elsewhere: an essential loop that fails or is stale; empty if there is none.
 
@@ -188,6 +203,10 @@ class Loops:
             if loop.essential and (fault := _fault_of(loop, now, answering_since)):
                 return fault
         return ""
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _fault_of(loop: Loop, now: float, answering_since: float) -> str:

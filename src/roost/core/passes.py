@@ -114,6 +114,9 @@ class _Codec:
     def sign(self, value: object) -> str:
         return self._signer.sign(self._encode(value))
 
+    def is_first(self, token: str) -> bool:
+        return self._signer.is_first(token)
+
     def verify(self, token: str) -> object:
         try:
             return self._decode(self._signer.verify(token))
@@ -162,6 +165,16 @@ class Passes:
         """`TokenRefused` unless a gateway gave this life to this server and signed it."""
         if self._lives.verify(token) != LifePass(server_id, life):
             raise TokenRefused("the proof is of another server or life")
+
+    def renewed_life(self, token: str, life: str) -> str:
+        """The same by the key that signs now, empty if it is already; `TokenRefused` if of another life."""
+        if self._lives.is_first(token):
+            return ""
+        proved = self._lives.verify(token)
+        assert isinstance(proved, LifePass)
+        if proved.life != life:
+            raise TokenRefused("the proof is of another life")
+        return self._lives.sign(proved)
 
     def login(self, token: str, now: float) -> LoginPass:
         """What the login service signed for a gate; `TokenRefused` if it did not, or not for so long."""

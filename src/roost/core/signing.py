@@ -44,6 +44,8 @@ class Kind(enum.Enum):
     """The login service vouches for a user who connects to a gate."""
     RESUME = b"S"
     """A gate had this session: its user may go on with it, here or at another gate."""
+    CONSOLE = b"C"
+    """A browser has shown an API token: it may go on without it, until the token is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,10 @@ class Signer:
                 f"a token body of {len(body)} bytes makes a token over {MAX_TOKEN_CHARS} characters"
             )
         return token.decode()
+
+    def is_first(self, token: str) -> bool:
+        """Whether it names the key that signs now; nothing of it is verified."""
+        return token.encode(errors="replace").startswith(self._prefix)
 
     def verify(self, token: str) -> bytes:
         """The body of `token`, or `TokenRefused`. Its reason is for logs: tell clients only "refused"."""

@@ -23,6 +23,7 @@ from roost.db.errors import DriverMissing, StateTooLarge
 from roost.db.model import MAX_NUMBER, Claimed, Flush, FlushResult, Refused, Row
 from roost.db.network import Driver, NetworkBackend
 from roost.db.options import DatabaseOptions
+from roost.db.orders import OrderRow, check_orders, newest
 from roost.db.sqlite import SqliteBackend
 from roost.db.url import DatabaseUrl, parse_database_url
 
@@ -109,6 +110,29 @@ class Database:
         make = partial(verbs.drop_lease, self._backend.known, type_, owner)
         await self._backend.perform(make, writes=True)
 
+    async def put_orders(self, rows: Sequence[OrderRow]) -> None:
+        """Keep them all, or raise; of two rows of an order the newer stays (`orders.is_newer`)."""
+        check_orders(rows)
+        if rows:
+            make = partial(verbs.put_orders, self._backend.known, newest(rows))
+            await self._backend.perform(make, writes=True)
+
+    async def order(self, order_id: int) -> OrderRow | None:
+        if not 0 <= order_id <= MAX_NUMBER:
+            return None
+        make = partial(verbs.order, self._backend.known, order_id)
+        return await self._backend.perform(make, writes=False)
+
+    async def last_seq(self, shard: int) -> int:
+        """The last command of the shard that wrote one of the rows; 0: none."""
+        _check_number("shard", shard, 0, MAX_VERSION)
+        return await self._backend.perform(partial(verbs.last_seq, self._backend.known, shard), writes=False)
+
+    async def orders_between(self, shard: int, after: int, before: int) -> list[OrderRow]:
+        """The rows that commands of the shard between these two numbers have written; neither is included."""
+        make = partial(verbs.orders_between, self._backend.known, shard, after, before)
+        return await self._backend.perform(make, writes=False)
+
     async def close(self) -> None:
         await self._backend.close()
 
@@ -193,5 +217,7 @@ def _check_lease(type_: str, owner: Owner) -> None:
 
 
 def _check_number(what: str, value: object, least: int, most: int = MAX_NUMBER) -> None:
+    if value.__class__ is int and least <= value <= most:
+        return
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidInput(f"{what} must be a whole number from {least} to {most}")

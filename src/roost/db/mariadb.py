@@ -20,7 +20,7 @@ from roost.db.options import DatabaseOptions
 from roost.db.pool import Session
 from roost.db.statements import DialectName, Statement
 from roost.db.url import DatabaseUrl
-from roost.db.verbs import Result, plain
+from roost.db.verbs import Many, Result, plain
 
 LEAST_MARIADB = (10, 5)
 """The first with INSERT … RETURNING."""
@@ -54,6 +54,8 @@ class MariadbSession:
 
     async def run(self, statement: Statement, args: tuple[object, ...]) -> Result:
         cursor = self._connection.cursor()
+        if isinstance(args, Many):
+            return Result((), await cursor.executemany(statement.sql, args))
         changed = await cursor.execute(statement.sql, args or None)
         return Result(await cursor.fetchall(), changed)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from roost.db.statements import statements
 from roost.db.steps import upgrade
 from roost.db.url import DatabaseUrl
 from roost.db.verbs import Steps
-from roost.db.writer import LEAST_SQLITE, Writer
+from roost.db.writer import LEAST_SQLITE, Make, Writer
 
 T = TypeVar("T")
 
@@ -45,38 +46,46 @@ class SqliteBackend:
 
     async def perform(self, make: Callable[[], Steps[T]], *, writes: bool) -> T:
         self._check_room(1)
+        done = self._writer.submit(make, writes)
+        timer = done.get_loop().call_later(self._options.timeout_s, self._give_up, done)
         try:
-            async with asyncio.timeout(self._options.timeout_s):
-                result: T = await self._writer.submit(make, writes)
-                return result
-        except TimeoutError:
-            raise self._late() from None
+            result: T = await done
+            return result
+        finally:
+            timer.cancel()
 
     async def flush_many(self, flushes: Sequence[Flush]) -> list[FlushResult | Exception]:
         try:
             self._check_room(len(flushes))
         except DatabaseOverloaded as error:
             return [error] * len(flushes)
-        futures: list[asyncio.Future[Any]] = [
-            self._writer.submit(partial(verbs.flush, self.known, one), True) for one in flushes
-        ]
-        if futures:
-            await asyncio.wait(futures, timeout=self._options.timeout_s)
-        return [self._result(future) for future in futures]
+        if not flushes:
+            return []
+        written = self._writer.submit_together(list(self._groups(flushes)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._options.timeout_s):
+                await written.future
+        return [self._late() if result is None else result for result in written.results]
+
+    def _groups(self, flushes: Sequence[Flush]) -> Iterator[tuple[Make, list[Make]]]:
+        size = max(self.known.flush_together)
+        for first in range(0, len(flushes), size):
+            some = flushes[first : first + size]
+            if len({(one.type, one.user) for one in some}) == len(some):
+                together = partial(verbs.flush_together, self.known, some)
+                yield together, [partial(verbs.flush, self.known, one) for one in some]
+            else:
+                for one in some:
+                    alone = partial(verbs.flush, self.known, one)
+                    yield alone, [alone]
 
     async def close(self) -> None:
         await self._writer.close()
 
-    def _result(self, future: asyncio.Future[Any]) -> FlushResult | Exception:
-        if not future.done():
-            future.cancel()
-            return self._late()
-        error = future.exception()
-        if error is not None:
-            assert isinstance(error, Exception)
-            return error
-        result: FlushResult = future.result()
-        return result
+    def _give_up(self, done: asyncio.Future[Any]) -> None:
+        """The thread leaves out what nobody waits for any more."""
+        if not done.done():
+            done.set_exception(self._late())
 
     def _check_room(self, more: int) -> None:
         if self._writer.waiting + more > self._options.max_waiting:

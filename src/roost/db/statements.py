@@ -29,6 +29,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -38,8 +39,9 @@ from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
+from sqlalchemy.sql.selectable import FromClause
 
-from roost.db import leases
+from roost.db import leases, order_statements
 from roost.db.schema import ROW, now_ms, users, versions
 
 DialectName = Literal["sqlite", "postgresql", "mariadb", "mysql"]
@@ -52,10 +54,16 @@ DIALECTS: dict[DialectName, Callable[[], Dialect]] = {
 }
 
 ON_CONFLICT = ("sqlite", "postgresql")
-"""Dialects with INSERT … ON CONFLICT … WHERE and UPDATE … RETURNING; the others have ON DUPLICATE KEY."""
+"""Dialects with INSERT … ON CONFLICT … WHERE; the others have ON DUPLICATE KEY."""
 
 FLUSHED = ("revision", "state", "last_sequence", "replies", "schema_version", "min_reader")
 """The columns that a flush writes."""
+
+FLUSH = ("type", "user_id", "epoch", *FLUSHED)
+"""What is said of a row when many are flushed."""
+
+TOGETHER = (32, 8)
+"""Rows that one statement flushes."""
 
 
 class Statement(NamedTuple):
@@ -77,12 +85,31 @@ class Statements(NamedTuple):
     flush: Statement
     flush_many: Statement | None
     """Many rows from arrays, answering the keys of those it wrote; only PostgreSQL has it."""
+    flush_together: Mapping[int, Statement]
+    """By how many rows, the largest first; only for SQLite, which hands the interpreter over for each
+    statement."""
     release: Statement
     keep_lease: Statement
     drop_lease: Statement
     lease_left: Statement
+    put_orders: Statement
+    """Of one row, to be carried out with many; of arrays where there is a `flush_many`."""
+    put_orders_together: Statement | None
+    """Of `order_statements.ROWS_TOGETHER` rows; only for SQLite, which hands the interpreter over for each
+    statement."""
+    order: Statement
+    last_seq: Statement
+    orders_between: Statement
+    begin: Statement | None
+    """Before statements that belong together; None: SQLite's writer has begun, PostgreSQL needs only one."""
+    commit: Statement | None
     version: Statement
     add_version: Statement
+
+
+def plain(sql: str) -> Statement:
+    """A statement without parameters."""
+    return Statement(sql, (), lambda _values: ())
 
 
 @cache
@@ -91,19 +118,30 @@ def statements(name: DialectName) -> Statements:
     on_conflict = name in ON_CONFLICT
     claim_new, claim, claim_unless_leased = _claims(name)
     flush, release = _flush(), _release()
-    if on_conflict:
+    if name == "postgresql":
         flush, release = flush.returning(users.c.epoch), release.returning(users.c.epoch)
+    put_orders = _compiled(order_statements.put(name), dialect)
     return Statements(
         read=_compiled(select(*ROW).where(_this_user()), dialect),
         claim_new=_compiled(claim_new, dialect),
         claim=_compiled(claim, dialect),
         claim_unless_leased=_compiled(claim_unless_leased, dialect),
         flush=_compiled(flush, dialect),
-        flush_many=_compiled(_flush_many(), dialect) if name == "postgresql" else None,
+        flush_many=_compiled(_flush_arrays(), dialect) if name == "postgresql" else None,
+        flush_together={rows: _compiled(_flush_together(rows), dialect) for rows in TOGETHER}
+        if name == "sqlite"
+        else {},
         release=_compiled(release, dialect),
         keep_lease=_compiled(leases.keep(name), dialect),
         drop_lease=_compiled(leases.drop(), dialect),
         lease_left=_compiled(leases.left(), dialect),
+        put_orders=put_orders,
+        put_orders_together=plain(order_statements.together(put_orders.sql)) if name == "sqlite" else None,
+        order=_compiled(order_statements.read(), dialect),
+        last_seq=_compiled(order_statements.last_seq(), dialect),
+        orders_between=_compiled(order_statements.between(), dialect),
+        begin=None if on_conflict else plain("BEGIN"),
+        commit=None if on_conflict else plain("COMMIT"),
         version=_compiled(select(func.max(versions.c.version)), dialect),
         add_version=_compiled(
             insert(versions).values(
@@ -179,8 +217,10 @@ def _claims(name: DialectName) -> tuple[ClauseElement, ClauseElement, ClauseElem
     dialect can."""
     by_update = update(users).where(_this_user(), _judged_right()).values(_claimed())
     unless_leased = by_update.where(leases.is_not_leased(*_me()))
-    if name in ON_CONFLICT:
+    if name == "postgresql":
         return _on_conflict(name).returning(*ROW), by_update.returning(*ROW), unless_leased.returning(*ROW)
+    if name == "sqlite":  # to answer the row costs it more than to be asked for it in the same transaction
+        return _on_conflict(name), by_update, unless_leased
     if name == "mysql":
         return _on_duplicate(), by_update, unless_leased
     there = _on_duplicate_if(_this_user())
@@ -231,15 +271,23 @@ def _flush() -> Update:
     )
 
 
-def _flush_many() -> Update:
-    """The same rule for many rows. A user may be in it once: of two rows PostgreSQL would take either."""
-    names = ("type", "user_id", "epoch", *FLUSHED)
-    arrays = [bindparam(name, type_=postgresql.ARRAY(users.c[name].type)) for name in names]
-    new = func.unnest(*arrays).table_valued(*(column(name) for name in names), name="new").render_derived()
+def _flush_arrays() -> Update:
+    arrays = [bindparam(name, type_=postgresql.ARRAY(users.c[name].type)) for name in FLUSH]
+    new = func.unnest(*arrays).table_valued(*(column(name) for name in FLUSH), name="new").render_derived()
+    return _flush_many(new).returning(users.c.type, users.c.user_id)
+
+
+def _flush_together(rows: int) -> Update:
+    given = [select(*(_of(users, name, f"{name}_{n}").label(name) for name in FLUSH)) for n in range(rows)]
+    return _flush_many(union_all(*given).subquery("new"))
+
+
+def _flush_many(new: FromClause) -> Update:
+    """The same rule for many rows. A user may be in it once: of two rows the database would take either."""
     same = and_(users.c.type == new.c.type, users.c.user_id == new.c.user_id)
     fence = and_(users.c.epoch == new.c.epoch, users.c.revision < new.c.revision)
     changes = {name: new.c[name] for name in FLUSHED} | {"updated_at": now_ms()}
-    return update(users).where(same, fence).values(changes).returning(users.c.type, users.c.user_id)
+    return update(users).where(same, fence).values(changes)
 
 
 def _release() -> Update:

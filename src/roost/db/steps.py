@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy.schema import CreateTable, ExecutableDDLElement
 
 from roost.db.errors import DatabaseUnavailable, SchemaTooNew
-from roost.db.schema import leases, users, versions
+from roost.db.schema import leases, orders, users, versions
 from roost.db.statements import DIALECTS, DialectName, statements
 from roost.db.verbs import Result, Steps, plain
 
@@ -32,6 +32,7 @@ class Step(NamedTuple):
 STEPS = (
     Step(1, "users", [CreateTable(users, if_not_exists=True)]),
     Step(2, "leases", [CreateTable(leases, if_not_exists=True)]),
+    Step(3, "orders", [CreateTable(orders, if_not_exists=True)]),
 )
 
 

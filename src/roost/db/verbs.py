@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from roost.core.owner import Owner
+from roost.db import statements
 from roost.db.model import Claimed, Fenced, Flush, Flushed, FlushResult, Refused, Row, row_of
+from roost.db.order_statements import ROWS_TOGETHER
+from roost.db.orders import OrderRow
 from roost.db.statements import Statement, Statements
 
 T = TypeVar("T")
@@ -23,6 +28,10 @@ class Result(NamedTuple):
 
     rows: Sequence[Sequence[Any]]
     changed: int
+
+
+class Many(tuple[tuple[Any, ...], ...]):
+    """The parameters of a statement that is carried out once with each of them; it answers nothing."""
 
 
 Query = tuple[Statement, tuple[Any, ...]]
@@ -133,6 +142,22 @@ def flush_in_transaction(known: Statements, asked: Sequence[Flush]) -> Steps[lis
     return (yield from _explained(known, asked, changed))
 
 
+def flush_together(known: Statements, asked: Sequence[Flush]) -> Steps[list[FlushResult]]:
+    """Many users, none of them twice, in few statements: of SQLite, whose thread has begun a transaction."""
+    results: list[FlushResult] = []
+    for rows, statement in known.flush_together.items():
+        while len(asked) - len(results) >= rows:
+            some = asked[len(results) : len(results) + rows]
+            answer = yield statement, tuple(chain.from_iterable(map(_in_columns, some)))
+            is_whole = answer.changed == rows  # else some are fenced, or were there before
+            results += (
+                [Flushed()] * rows if is_whole else (yield from _explained(known, some, [False] * rows))
+            )
+    for one in asked[len(results) :]:
+        results.append((yield from flush(known, one)))
+    return results
+
+
 def _explained(
     known: Statements, asked: Sequence[Flush], written: Sequence[bool]
 ) -> Steps[list[FlushResult]]:
@@ -150,6 +175,38 @@ def release(known: Statements, asked: Release) -> Steps[bool]:
         return True
     row = yield from read(known, asked.type, asked.user)
     return row is not None and row.owner is None and row.epoch == asked.epoch
+
+
+def put_orders(known: Statements, rows: Sequence[OrderRow]) -> Steps[None]:
+    """Many orders, none of them twice, with one commit."""
+    if known.flush_many:
+        yield known.put_orders, tuple(list(column) for column in zip(*rows, strict=True))
+        return
+    if known.begin:
+        yield known.begin, ()
+    if known.put_orders_together is not None:
+        while len(rows) >= ROWS_TOGETHER:
+            first, rows = rows[:ROWS_TOGETHER], rows[ROWS_TOGETHER:]
+            yield known.put_orders_together, tuple(chain.from_iterable(first))
+    if rows:
+        yield known.put_orders, Many(rows)
+    if known.commit:
+        yield known.commit, ()
+
+
+def order(known: Statements, order_id: int) -> Steps[OrderRow | None]:
+    found = yield _query(known.order, {"order_id": order_id})
+    return OrderRow(*found.rows[0]) if found.rows else None
+
+
+def last_seq(known: Statements, shard: int) -> Steps[int]:
+    found = yield _query(known.last_seq, {"shard": shard})
+    return int(found.rows[0][0] or 0)
+
+
+def orders_between(known: Statements, shard: int, after: int, before: int) -> Steps[list[OrderRow]]:
+    found = yield _query(known.orders_between, {"shard": shard, "after": after, "before": before})
+    return [OrderRow(*row) for row in found.rows]
 
 
 def is_in(asked: Flush, row: Row) -> bool:
@@ -172,9 +229,13 @@ def flush_values(asked: Flush) -> dict[str, Any]:
     }
 
 
+_in_columns = attrgetter(*({"user_id": "user"}.get(name, name) for name in statements.FLUSH))
+"""A flush in the order in which `flush_together` says it."""
+
+
 def plain(sql: str) -> Query:
     """A statement without parameters."""
-    return Statement(sql, (), lambda _values: ()), ()
+    return statements.plain(sql), ()
 
 
 def _query(statement: Statement, values: dict[str, Any]) -> Query:

@@ -71,8 +71,9 @@ class ListCache:
 
     def forget(self) -> None:
         """After a write of our own, which its writer expects to see."""
-        self._kept = {}
-        self._reading = {}
+        if self._kept or self._reading:
+            self._kept = {}
+            self._reading = {}
 
     async def _read(self, wanted: _Wanted) -> bytes:
         generation = self._kept

@@ -191,6 +191,7 @@ class HealthChecker:
             self.voting.repeat()  # what broke the feed's continuity may have cost the store our votes too
 
     def _see(self, instance: Instance) -> None:
+        self._missing.pop(instance.instance_id, None)
         server = self._checked.get(instance.instance_id)
         if server is None or server.instance.life != instance.life:
             server = self._begin(instance, server)
@@ -204,7 +205,6 @@ class HealthChecker:
             del self._dead[name]
             self._told.add(instance_id)
             self._marks.returned(instance)
-        self._missing.pop(instance_id, None)
         if former is not None:
             self.rounds.release(former)
         believed = self.voting is None or not instance.unhealthy  # a verdict is no finding of a lone checker

@@ -26,6 +26,7 @@ UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, RecursionError)
 """What reading something damaged may raise."""
 MAX_TIME_DIGITS = 17
 """Of a time in µs: enough for a thousand years."""
+NO_ORDER = Override()
 UNREADABLE_ORDER = Override(out_of_service=True)
 """In place of an override that cannot be read: whatever was ordered, it was not to send it more users."""
 
@@ -97,6 +98,19 @@ class Row(NamedTuple):
         )
 
 
+def ordered_for(life: int, override: Override | None) -> Override | None:
+    """The override as it counts for this life: a drain that was ordered for another one is over."""
+    if override is None or override.drain_life in ("", str(life)):
+        return override
+    rest = msgspec.structs.replace(override, drain=False, drain_life="")
+    return None if rest == NO_ORDER else rest
+
+
+def _read(key: str, record: bytes | str, beat: bytes | str, override: Override | None) -> Row:
+    kept = beat_of(beat)
+    return Row(key, _record(record), kept, ordered_for(kept.life, override))
+
+
 def rows_of(found: Snapshot, unreadable: Unreadable) -> Iterator[Row]:
     """The rows of a snapshot, sorted by instance id, without those that cannot be read. Each is read when it
     is asked for: who lets others work in between holds up nobody, however many there are."""
@@ -116,7 +130,8 @@ def rows_of(found: Snapshot, unreadable: Unreadable) -> Iterator[Row]:
 def _row(key: str, raw: bytes, beat: bytes, overrides: Mapping[bytes, Override | None]) -> Row:
     record = _record(raw)
     name = rules.name_of(record.type, record.server_id) or key
-    return Row(key, record, beat_of(beat), overrides.get(name.encode()) if overrides else None)
+    kept = beat_of(beat)
+    return Row(key, record, kept, ordered_for(kept.life, overrides.get(name.encode()) if overrides else None))
 
 
 def override_of(name: str, raw: bytes | str, unreadable: Unreadable) -> Override | None:
@@ -136,7 +151,7 @@ def instances_of(found: Snapshot, unreadable: Unreadable | None = None) -> Itera
 def instance_of(instance_id: str, found: Found, unreadable: Unreadable | None = None) -> Instance:
     """One instance; raises one of `UNREADABLE`."""
     override = override_of(instance_id, found.override, unreadable or Unreadable())
-    return Row(instance_id, _record(found.record), beat_of(found.beat), override).seen(bool(found.panic))
+    return _read(instance_id, found.record, found.beat, override).seen(bool(found.panic))
 
 
 def row_of(entry: Entry, unreadable: Unreadable) -> Row | None:
@@ -144,8 +159,9 @@ def row_of(entry: Entry, unreadable: Unreadable) -> Row | None:
     fields = entry.fields
     if not fields["record"]:
         return None
-    override = override_of(fields["id"], fields["override"], unreadable)
-    return Row(fields["id"], _record(fields["record"]), beat_of(fields["beat"]), override)
+    ordered = fields["override"]
+    override = override_of(fields["id"], ordered, unreadable) if ordered else None
+    return _read(fields["id"], fields["record"], fields["beat"], override)
 
 
 def record_of(given: RegisterInput) -> Record:

@@ -44,6 +44,10 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
 """From each state to the states it may turn into. An end is final: what comes back is a new life."""
 
 
+_check_common_name = lru_cache(1024)(check_name)
+_check_common_id = lru_cache(1024)(check_id)
+"""For what a whole fleet has in common, and what is right once is right again."""
+
 Sent = TypeVar("Sent", RegisterInput, Beat)
 
 
@@ -57,8 +61,8 @@ def as_sent(given: Sent) -> Sent:
 
 def check_registration(given: RegisterInput) -> None:
     """Refuse what would not fit into keys, indexes or bounds, naming the field."""
-    check_name(given.type, "type")
-    check_name(given.group, "group")
+    _check_common_name(given.type, "type")
+    _check_common_name(given.group, "group")
     for field, value in (("instanceId", given.instance_id), ("serverId", given.server_id)):
         if value:
             check_name(value, field)
@@ -110,11 +114,11 @@ def _check_maps(given: RegisterInput) -> None:
     if len(given.ports) > MAX_PORTS or len(given.labels) > MAX_LABELS:
         raise InvalidInput(f"at most {MAX_PORTS} ports and {MAX_LABELS} labels are allowed")
     for name, port in given.ports.items():
-        check_id(name, "port name")
+        _check_common_id(name, "port name")
         if not 0 < port < 65536:
             raise InvalidInput(f"ports.{name} is {port}, must be 1 to 65535")
     for name, value in given.labels.items():
-        check_id(name, "label name")
+        _check_common_id(name, "label name")
         if len(value) > MAX_TEXT:
             raise InvalidInput(f"labels.{name} has {len(value)} characters, at most {MAX_TEXT} are allowed")
 

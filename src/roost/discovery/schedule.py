@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from pathlib import Path
 
 PROBES_PER_S = 200.0
 """The budget of one checker: about a fortieth of a core. Where more are due, everybody waits longer."""
@@ -17,22 +18,37 @@ LOOK_EVERY_S = 0.1
 
 
 class FreeTime:
-    """Which share of its time the calling thread was idle lately. Requests go first, probes take the rest."""
+    """Which share of its time the calling thread had nothing to do lately. Requests go first, probes take the
+    rest. Who waits for a core has something to do: on a machine that is busy with others nothing is left."""
 
-    def __init__(self) -> None:
-        self._looked_at = time.monotonic()
-        self._used = time.thread_time()
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, used_s: Callable[[], float] | None = None
+    ) -> None:
+        self._clock = clock
+        self._used_s = used_s or wanted_core_s
+        self._looked_at = clock()
+        self._used = self._used_s()
         self._share = 1.0
 
     def __call__(self) -> float:
-        now, used = time.monotonic(), time.thread_time()
+        now = self._clock()
         took = now - self._looked_at
         if took >= LOOK_EVERY_S:
-            idle = 1.0 - min(1.0, (used - self._used) / took)
+            used = self._used_s()
+            idle = 1.0 - max(0.0, min(1.0, (used - self._used) / took))
             weight = min(1.0, took / SMOOTHED_OVER_S)
             self._share += weight * (idle - self._share)
             self._looked_at, self._used = now, used
         return self._share
+
+
+def wanted_core_s() -> float:
+    """How long the calling thread has run or waited for a core; only how long it ran, where nobody knows."""
+    try:
+        ran, waited, _ = Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return time.thread_time()
+    return (int(ran) + int(waited)) / 1e9
 
 
 class Schedule:

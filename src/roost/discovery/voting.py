@@ -53,6 +53,8 @@ class Voting:
         self._told: dict[str, Vote] = {}
         """By instance id: what the others have heard."""
         self._untold: dict[str, Vote] = {}
+        self._has_changed = False
+        """The live checkers are others than when `send` last returned."""
 
     @property
     def untold(self) -> list[Vote]:
@@ -84,18 +86,19 @@ class Voting:
         self._untold = self._told | self._untold
 
     async def send(self) -> bool:
-        """Tell the others what is new, and that we live; True if the live checkers changed."""
-        before = self.live
+        """Tell the others what is new, and that we live; True once after the live checkers changed."""
         for _ in range(CALLS_PER_TURN):
             votes = list(islice(self._untold.values(), MAX_VOTES))
             heard = await self._ballot.vote(self.checker_id, votes)
             self._note(votes)
             if heard.joined or heard.live != self.live:
+                self._has_changed |= heard.live != self.live
                 self.live = heard.live
                 self.repeat()
             if not self._untold:
                 break
-        return self.live != before
+        changed, self._has_changed = self._has_changed, False
+        return changed
 
     def _note(self, votes: Sequence[Vote]) -> None:
         for vote in votes:

@@ -83,8 +83,10 @@ class Watched:
             yield change
 
     def _is_wanted(self, entry: Entry) -> bool:
-        service_type, _, service_group = entry.fields["service"].partition(":")
         type_, group = self._wanted
+        if type_ == group == "*":
+            return True
+        service_type, _, service_group = entry.fields["service"].partition(":")
         return type_ in ("*", service_type) and group in ("*", service_group)
 
     def _keep(self, row: Row) -> None:

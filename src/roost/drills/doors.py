@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import uuid
 from collections.abc import AsyncIterator
@@ -44,8 +45,8 @@ class SocketVisit:
         """Cut the line without a word."""
         line = self._ws.get_extra_info("socket")
         if line is not None:
-            with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as own:
+                own.shutdown(socket.SHUT_RDWR)  # uvloop's own has no shutdown
         with contextlib.suppress(*TIMEOUTS):
             await self._ws.close()  # for our own side only: nothing goes out any more
 

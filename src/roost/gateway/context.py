@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from roost.app import Platform
 from roost.core.networks import Network, parse_networks
+from roost.gateway.live.live import Live
+from roost.gateway.workers.colleagues import Colleagues
 from roost.settings import Settings
 from roost.tokens.service import Tokens
 from roost.web.connections import ConnectionLimits
@@ -16,6 +18,10 @@ from roost.web.route import Route, RouteStats
 class Gateway:
     platform: Platform
     tokens: Tokens
+    live: Live
+    """What people see of everything, while somebody looks."""
+    colleagues: Colleagues | None = None
+    """The workers of this gateway, where it has several."""
     table: dict[Route, RouteStats] = field(default_factory=dict)
     """Every route with its counts; filled when all of them are known."""
 

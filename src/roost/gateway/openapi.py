@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from roost.api import limits
 from roost.api.errors import ErrorReply
+from roost.api.limits import FileName
+from roost.api.orders import Symbol
 from roost.core.errors import (
     BodyTooLarge,
     Forbidden,
@@ -26,11 +29,14 @@ from roost.core.errors import (
 from roost.gateway.field_notes import note_fields
 from roost.version import __version__
 from roost.web.errors import headers_of, status_of
-from roost.web.route import REQUEST_ID, Header, Route
+from roost.web.route import REQUEST_ID, TRACE, Header, Route
 
 PATH_PARAMETERS: dict[str, Any] = {
+    "file": FileName,
+    "folder": FileName,
     "id": limits.Id,
     "serverId": limits.Id,
+    "symbol": Symbol,
     "userId": limits.Id,
     "world": limits.WorldName,
 }
@@ -49,7 +55,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     refs, components = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        path = paths.setdefault(route.path, {"parameters": [_header(REQUEST_ID)]})
+        path = paths.setdefault(route.path, {"parameters": [_header(REQUEST_ID), _header(TRACE)]})
         path[route.method.lower()] = _operation(route, refs)
     return {
         "openapi": "3.1.0",
@@ -190,15 +196,7 @@ def _refusals(route: Route, refs: Refs) -> dict[str, Any]:
     }
 
 
-_STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8882}
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.5rem .8rem}
-summary{cursor:pointer}code,pre{font-family:ui-monospace,monospace}
-pre{background:var(--soft);padding:.6rem;overflow:auto}
-b.m{display:inline-block;min-width:5rem}.s{opacity:.7}
-table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0}
-"""
+_STYLE = (files("roost.gateway") / "pages" / "docs.css").read_text(encoding="utf-8")
 
 
 def page(routes: Iterable[Route]) -> str:
@@ -210,6 +208,7 @@ def page(routes: Iterable[Route]) -> str:
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Roost API</title><style>{_STYLE}</style>"
         f"<h1>Roost API <span class=s>{__version__}</span></h1>"
+        f"<p><a href=/>← console</a></p>"
         f"<p>Tokens travel as <code>X-API-Token</code> or <code>Authorization: Bearer</code>. "
         f"Machine-readable: <a href=/openapi.json>/openapi.json</a></p>{''.join(parts)}</html>"
     )

@@ -11,17 +11,24 @@ from aiohttp import web
 from roost.app import Platform
 from roost.gateway import routes as route_modules
 from roost.gateway.context import Gateway
+from roost.gateway.live.live import Live
+from roost.gateway.recording import AuditRecorder
 from roost.gateway.routes.system import ops_of
+from roost.gateway.workers.colleagues import Colleagues
 from roost.tokens.service import Tokens, root_token
 from roost.web import route as kit
 from roost.web.route import Edge, Route, RouteStats
 
 
-def build_app(platform: Platform, more_routes: Iterable[Route] = ()) -> web.Application:
+def build_app(
+    platform: Platform, more_routes: Iterable[Route] = (), colleagues: Colleagues | None = None
+) -> web.Application:
     """Every route of this gateway: each file in `gateway/routes` has a function `routes` for its own."""
-    gateway = _gateway(platform)
+    gateway = _gateway(platform, colleagues)
     gateway.table |= {route: RouteStats() for route in (*_routes(gateway), *more_routes)}
-    return kit.build_app(gateway.table, _edge(gateway))
+    app = kit.build_app(gateway.table, _edge(gateway))
+    app.on_shutdown.append(lambda _: gateway.live.close())
+    return app
 
 
 def all_routes(platform: Platform) -> list[Route]:
@@ -45,11 +52,19 @@ def _modules() -> list[str]:
     return sorted(module.name for module in found)
 
 
-def _gateway(platform: Platform) -> Gateway:
+def _gateway(platform: Platform, colleagues: Colleagues | None = None) -> Gateway:
     settings = platform.settings
-    return Gateway(platform, Tokens(root_token(settings.api_token, settings.token_file), platform.store))
+    tokens = Tokens(root_token(settings.api_token, settings.token_file), platform.store)
+    return Gateway(platform, tokens, Live(platform), colleagues)
 
 
 def _edge(gateway: Gateway) -> Edge:
     settings = gateway.platform.settings
-    return Edge(gateway.tokens, settings.is_dev(), settings.gateway.body_limit_bytes)
+    return Edge(
+        gateway.tokens,
+        settings.is_dev(),
+        settings.gateway.body_limit_bytes,
+        recorder=AuditRecorder(gateway.platform.audit),
+        proxies=gateway.proxies,
+        tracer=gateway.platform.tracer,
+    )

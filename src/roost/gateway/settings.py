@@ -12,6 +12,13 @@ from roost.core.setting import check_fields, checked, setting
 class GatewaySettings:
     host: str = setting("127.0.0.1", "Address to listen on. Profile dev allows loopback only.")
     port: int = setting(8400, "Port to listen on.", most=65535)
+    workers: int = setting(
+        1,
+        "Processes of `roost gateway` that share its port, one for each core that it may use. One supervisor "
+        "starts them, and starts a dead one again. Of connections_per_address each has its share; limits per "
+        "second hold in each worker: who has many connections gets up to so many times as much.",
+        most=256,
+    )
     trusted_proxies: str = setting(
         "",
         "Networks of load balancers whose X-Forwarded-For is believed: 10.0.0.0/8,192.168.1.7. Limits by "

@@ -12,9 +12,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from roost.api.binding import ENTITY, Home
 from roost.api.discovery import Beat, BeatReply, EndCause, Registered
@@ -30,9 +30,16 @@ from roost.sdk.memory import ListDisk, ListMemory
 from roost.sdk.ports import OpenTransport, Registry, Transport
 from roost.sdk.signals import cancelled_by_sigterm
 
+if TYPE_CHECKING:
+    from roost.sdk.direct.trader import Trader
+    from roost.settings import Settings
+
 log = logging.getLogger("roost.sdk")
 
 LONGEST_DEFAULT_TTL_S = 30.0
+HELD_BACK_S = 60.0
+"""Where several die together, leases are prolonged: only some of a fleet end in ten seconds (`reaper.py`)."""
+ID_RETRY_S = 1.0
 STRANGER_INTERVAL_S = 5.0
 """Between the beats for somebody whose lease we do not know: three in the shortest default one."""
 
@@ -114,7 +121,10 @@ class Client(Looking):
         """One beat by hand; `patch` may hold status, load, performance. The id may be a server id."""
         registry = await self._registry()
         if (known := self._own(instance_id)) is not None:
-            return await registry.heartbeat(known.instance_id, _beat(patch, known.life))
+            beat = _beat(patch, known.life, known.proof)
+            reply = await registry.heartbeat(known.instance_id, beat)
+            known.renew_proof(beat, reply)
+            return reply
         try:
             return await registry.heartbeat(instance_id, _beat(patch, ""))
         except UnknownInstance:
@@ -188,7 +198,8 @@ class Client(Looking):
     ) -> AsyncIterator[Registration]:
         """Registered and beating inside the block; removed on the way out, also on SIGTERM.
 
-        A server id that a crashed predecessor still bears is waited for, until its lease is over.
+        A server id that a crashed predecessor still bears is waited for, until its lease is over, also where
+        that was prolonged because others died with it. Who lives longer is no predecessor: `ServerIdTaken`.
         """
         registered = await self._register_when_free(type=type, group=group, **fields)
         registration = self.start_auto_heartbeat(registered.instance_id, on_directive)
@@ -201,7 +212,7 @@ class Client(Looking):
                     await asyncio.shield(self.remove(registered.instance_id, type, group))
 
     async def _register_when_free(self, **fields: Any) -> Registered:
-        deadline = time.monotonic() + 2 * (self._ttl_seconds or LONGEST_DEFAULT_TTL_S)
+        deadline = time.monotonic() + 2 * (self._ttl_seconds or LONGEST_DEFAULT_TTL_S) + HELD_BACK_S
         while True:
             try:
                 return await self.register(**fields)
@@ -209,7 +220,7 @@ class Client(Looking):
                 if time.monotonic() > deadline:
                     raise
                 log.warning("waiting for the server id", extra={"reason": taken.message})
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(ID_RETRY_S)
 
     # -- where users are
 
@@ -235,8 +246,40 @@ class Client(Looking):
         ) as door:
             yield door
 
+    # -- a program that trades
 
-def _beat(patch: dict[str, Any], life: str) -> Beat:
+    def trader(
+        self,
+        account: str,
+        *,
+        servers: Sequence[str] = (),
+        timeout_s: float = 15.0,
+        cursor: Mapping[int, int] | None = None,
+        next_seq: int = 0,
+        settings: Settings | None = None,
+    ) -> Trader:
+        """A trader of this account at the order servers: `async with client.trader("acct-7") as trader`.
+
+        `servers` are their addresses (host:port), by default those that discovery shows. A command without
+        an answer ends with `OutcomeUnknown` after `timeout_s`; an owner that died is replaced after its lease
+        (6 s). `cursor` is that of an earlier trader: its fills go on from there. Numbers of commands begin at
+        `next_seq`, by default at the microseconds since 1970, so a later trader is above an earlier one.
+        `settings`: where the secret of the servers comes from, by default those of this machine.
+        """
+        from roost.sdk.direct.trading import open_trader
+
+        return open_trader(
+            self,
+            account,
+            servers=servers,
+            timeout_s=timeout_s,
+            cursor=cursor or {},
+            next_seq=next_seq,
+            settings=settings,
+        )
+
+
+def _beat(patch: dict[str, Any], life: str, proof: str = "") -> Beat:
     if unknown := patch.keys() - {"status", "load", "performance"}:
         raise InvalidInput(f"a beat does not carry {', '.join(sorted(unknown))}")
-    return Beat(life=life, **patch)
+    return Beat(life=life, proof=proof, **patch)

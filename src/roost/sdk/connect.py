@@ -104,8 +104,7 @@ def _in_process(platform: Platform) -> Ways:
     async def open_for_beats() -> Transport:
         from roost.sdk.direct.transport import StoreTransport
 
-        settings = platform.settings
-        return await StoreTransport.open(settings.store, platform.store.keys, folder=settings.store_folder)
+        return await StoreTransport.beside(platform)
 
     return open_, open_for_beats
 

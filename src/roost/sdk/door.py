@@ -33,6 +33,7 @@ from roost.api.queue import (
 )
 from roost.core.backoff import Backoff, jittered
 from roost.core.errors import (
+    CURABLE,
     Conflict,
     FencedInstance,
     InvalidInput,
@@ -41,7 +42,6 @@ from roost.core.errors import (
     RoostError,
     ServerFull,
     ServerNotReported,
-    StoreError,
     StoreUnavailable,
     TicketRefused,
     TicketUsed,
@@ -136,7 +136,7 @@ class Door:
         self._until_known = Backoff(SOON_S, report_interval_s)  # between reports of one that is not
 
     async def __aenter__(self) -> Self:
-        with contextlib.suppress(StoreError):  # the loop goes on trying
+        with contextlib.suppress(*CURABLE):  # the loop goes on trying
             await self.report()
         reporting = self._loops.keep_running("sdk-report", self._report_when_due)
         self._reporting = asyncio.create_task(reporting, name="roost door")
@@ -234,7 +234,7 @@ class Door:
 
         A store that lost its last writes may let in whom we have, or more than we take.
         """
-        guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
+        guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life, reply.traceparent)
         there = self.guests.get(guest.user_id)
         if there is not None:
             self._note(reply.number, life)
@@ -308,7 +308,7 @@ class Door:
             await asyncio.sleep(jittered(1.0, 0.5))
             try:
                 reply = await self._admission.consume(given)
-            except StoreError:
+            except CURABLE:
                 raise
             except RoostError:
                 loop.good()  # a refusal is an answer too: they are not inside

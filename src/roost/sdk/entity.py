@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from roost.core.errors import InvalidInput
+from roost.sdk.trade import Fill, FillGap, OrderAccepted, OrderRefused, Side
 
 LEAST_WINDOW_MS = 10
 LONGEST_WINDOW_MS = 600_000
@@ -117,6 +118,20 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
+class Orders(Protocol):
+    """Commands to the order servers, in the name of the user. Each returns its number, at once.
+
+    It is sent when the state that this turn leaves is in the database; `on_order` gets the answer. Prices are
+    in ticks; a symbol is needed for all, because it says which server has the book.
+    """
+
+    def new(self, symbol: str, side: Side, *, price: int, quantity: int, immediate: bool = False) -> int: ...
+
+    def cancel(self, order_id: int, symbol: str) -> int: ...
+
+    def amend(self, order_id: int, symbol: str, *, price: int, quantity: int) -> int: ...
+
+
 TimerCall = Callable[[], Awaitable[None] | None]
 
 
@@ -131,6 +146,9 @@ class Home(Protocol):
     @property
     def context(self) -> dict[str, Any]: ...
 
+    @property
+    def orders(self) -> Orders: ...
+
     def push(self, body: object) -> bool: ...
 
     def changed(self) -> None: ...
@@ -143,6 +161,10 @@ class _Nowhere:
 
     user = type = server_id = version = ""
     context: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def orders(self) -> Orders:
+        raise RuntimeError("orders need a server: this entity has none")
 
     def push(self, body: object) -> bool:
         return False
@@ -190,6 +212,19 @@ class Entity:
     async def on_logout(self, reason: LogoutReason) -> None:
         """The user has gone; the state stays cached until it is released."""
 
+    async def on_order(self, answer: OrderAccepted | OrderRefused) -> None:
+        """What became of a command of `self.orders`, by its `client_seq`. Once in effect, like `on_fill`."""
+
+    async def on_fill(self, fill: Fill) -> None:
+        """A part of an order was traded.
+
+        Of each shard all of them come, in order. That one was told is written with what this changed, so a
+        crash or a move doubles and loses none. It may come before the answer to its order.
+        """
+
+    async def on_fills_missed(self, gap: FillGap) -> None:
+        """Fills of a shard are missing: they were more than order servers keep. May be told again."""
+
     def can_move(self) -> Now | Later | Pinned:
         """Whether a drain may move the user to another server now.
 
@@ -207,6 +242,11 @@ class Entity:
     def context(self) -> dict[str, Any]:
         """What the gate said of the client at login: `nickname`, `address`."""
         return self.home.context
+
+    @property
+    def orders(self) -> Orders:
+        """As the account `<type>:<user>`; raises `Unavailable` on a server that knows no order servers."""
+        return self.home.orders
 
     def push(self, body: object) -> bool:
         """Send the user something that was not asked for; False: no connection is known. May be lost."""

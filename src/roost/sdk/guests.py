@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roost.api.queue import How
-from roost.core.errors import Forbidden, NotAuthenticated, RoostError, StoreError
+from roost.core.errors import CURABLE, Forbidden, NotAuthenticated, RoostError
 
 log = logging.getLogger("roost.sdk.door")
 
@@ -25,6 +25,8 @@ class Guest:
     region: str
     connection: str
     life: str
+    traceparent: str = field(default="", compare=False)
+    """Context of the trace that their entry began, for spans of your own; empty: it was not sampled."""
 
 
 class Leaves:
@@ -52,18 +54,21 @@ class Leaves:
         return self._telling.locked()
 
     async def tell(self) -> None:
-        """Tell of all; what cannot be told now stays."""
+        """Tell of all, of each once; what cannot be told now stays."""
         async with self._telling:
-            while part := list(self._untold.values())[:TOLD_AT_ONCE]:
+            tried: set[str] = set()
+            while part := [self._untold[one] for one in self._untold if one not in tried][:TOLD_AT_ONCE]:
+                tried.update(guest.connection for guest, _ in part)
                 if not all(await asyncio.gather(*(self._tell(guest, how) for guest, how in part))):
                     return
 
     async def _tell(self, guest: Guest, how: How) -> bool:
+        """Whether others may be told now."""
         try:
             await self._release(guest, how)
-        except (StoreError, NotAuthenticated, Forbidden) as error:
+        except (*CURABLE, NotAuthenticated, Forbidden) as error:
             log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
-            return False
+            return isinstance(error, Forbidden)  # of the proof of one life, not of everybody's
         except RoostError as error:
             log.error("leave refused", extra={"userId": guest.user_id, "reason": error.message})
         self._untold.pop(guest.connection, None)

@@ -51,7 +51,7 @@ silence: there is time for two."""
 LEAST_PATIENCE_S = 0.25
 """A busy gateway may take that long."""
 RETRY_SHARE = 0.2
-"""After a beat that failed the next comes in this share of the interval."""
+"""Of the interval, until the next beat after one that failed, or told of a main loop that hangs."""
 Directive = Literal["drain", "removed", "fenced"]
 """What the instance must know: it shall be empty, it was removed, a later life took over."""
 
@@ -99,9 +99,19 @@ class Registration:
         status, load, performance = self._checked()
         tick_age_ms = int(tick_age_s * 1000)
         if not self.is_stranger:
-            return Beat(self.life, status, load, performance, tick_age_ms)
+            return Beat(self.life, status, load, performance, tick_age_ms, self.proof)
         # Of somebody whom another process registered only what was set here is ours to say.
         return Beat("", status if status != "ready" else None, load or None, performance or None, tick_age_ms)
+
+    @property
+    def proof(self) -> str:
+        """Of the present life."""
+        return self.proofs.get(self.life, "")
+
+    def renew_proof(self, beat: Beat, reply: BeatReply) -> None:
+        """Keep the proof that the reply to this beat gave, if any: the key of the former may be dropped."""
+        if reply.proof:
+            self.proofs[beat.life] = reply.proof
 
     @property
     def server_id(self) -> str:
@@ -288,6 +298,8 @@ class Heart:
     async def _send(self, registry: Registry, registration: Registration) -> None:
         wanted = registration.status
         beat = registration.beat(time.monotonic() - self._ticked_at)
+        if registration.hangs(beat):
+            self._hasten(registration)  # it does not renew the lease: the first that does must not be late
         try:
             reply, refused = await self._taken(registry, registration, beat)
         except UnknownInstance:
@@ -307,6 +319,7 @@ class Heart:
             self._end(registration, "fenced")
             return
         registration.told_status = wanted
+        registration.renew_proof(beat, reply)
         registration.note_success(refused)
         was_draining, registration.draining = registration.draining, reply.status == "DRAIN"
         if registration.draining and not was_draining:
@@ -319,7 +332,7 @@ class Heart:
         try:
             return await registry.heartbeat(registration.instance_id, beat), ""
         except InvalidInput as error:
-            bare = Beat(beat.life, tick_age_ms=beat.tick_age_ms)
+            bare = Beat(beat.life, tick_age_ms=beat.tick_age_ms, proof=beat.proof)
             reply = await registry.heartbeat(registration.instance_id, bare)
             log.warning(
                 "heartbeat refused, sent bare",
@@ -329,10 +342,13 @@ class Heart:
 
     def _failed(self, registration: Registration, reason: str) -> None:
         registration.note_failure(reason)
+        self._hasten(registration)
+        log.warning("heartbeat lost", extra={"instanceId": registration.instance_id, "reason": reason})
+
+    def _hasten(self, registration: Registration) -> None:
         soon = time.monotonic() + jittered(registration.interval_s * RETRY_SHARE)
         if registration.instance_id in self._due:
             self._due[registration.instance_id] = min(self._due[registration.instance_id], soon)
-        log.warning("heartbeat lost", extra={"instanceId": registration.instance_id, "reason": reason})
 
     async def _find(self, registry: Registry, registration: Registration) -> None:
         """Somebody else's: by its server id, if that is what we were given; else nobody knows it."""

@@ -241,12 +241,10 @@ class Player:
         if said is None or said.welcome is None:
             raise OSError("the gate hung up before its welcome")
         welcome = said.welcome
-        is_resumed = bool(self.resume)
         self.user, self.session, self.resume = welcome.user, welcome.session, welcome.resume
         self.types, self._max_bytes = welcome.types, welcome.max_bytes
         for type_, standing in welcome.types.items():
-            known = self._next.get(type_, 0) if is_resumed else 0
-            self._next[type_] = max(known, standing.last_seq + 1)
+            self._next[type_] = max(self._next.get(type_, 0), standing.last_seq + 1)
         self.connects += 1
         if self._welcomed is not None and not self._welcomed.done():
             self._welcomed.set_result(None)

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from roost.api.discovery import Change, Instance, InstanceList
-from roost.core.errors import RoostError, StoreError, StoreUnavailable
+from roost.core.errors import CURABLE, NOT_NOW, RoostError
 from roost.core.events import Mark
 from roost.core.loops import END, Loop
 from roost.sdk.finding import id_of
@@ -21,7 +21,7 @@ REOPEN_S = 0.5
 class Watch:
     """One watch. Waiting for a change is a supervised turn: whatever it raises, the watch goes on.
 
-    Only what repeating cannot cure is raised to the caller: a refusal that is no fault of the store.
+    Only what repeating cannot cure is raised to the caller: a refusal that is not one of the moment.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Watch:
         try:
             change = await self._read()
         except Exception as error:
-            if isinstance(error, RoostError) and not isinstance(error, StoreError):
+            if isinstance(error, RoostError) and not isinstance(error, CURABLE):
                 self._result = error
                 return END
-            if not isinstance(error, StoreUnavailable):
+            if not isinstance(error, NOT_NOW):
                 self._after = None  # asking for the same again might fail the same way
             raise
         if change is None:

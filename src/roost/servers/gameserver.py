@@ -127,7 +127,7 @@ class GameServer:
     async def enter(self, request: Request) -> web.StreamResponse:
         address = network_of(client_ip(request.http, self._proxies))
         with self._connected.one_more(address):
-            return await self._enter(request.http, address)
+            return await self._enter(request.open, address)
 
     async def _enter(self, http: web.Request, address: str) -> web.StreamResponse:
         ws = web.WebSocketResponse(

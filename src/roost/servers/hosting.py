@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 from prometheus_client.core import Metric
 
 from roost.api.discovery import HealthCheck
@@ -25,6 +25,7 @@ from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.door import Door
 from roost.sdk.heart import Directive, Registration
+from roost.servers.agones import STEP_S, Agones, address_of
 from roost.servers.gameserver import CLOSE_S, PATH, GameServer
 from roost.settings import Settings
 from roost.store.metrics import StoreMetrics
@@ -63,13 +64,15 @@ class Running:
     def __init__(self, settings: Settings, token: str) -> None:
         self.settings = settings
         self.edge = Edge(OneToken(token), settings.is_dev(), not_found_hint=f"players connect to {PATH}")
-        self.ops = Ops(MetricsPage(settings.profile, (self,)), self.ready)
+        self.ops = Ops(MetricsPage(settings.profile, (self,), "gameserver"), self.ready)
         self.loops = Loops()
         """The client's, once there is one."""
         self.game: GameServer | None = None
         self.me: Registration | None = None
-        self.store_of: Platform | None = None
+        self.platform: Platform | None = None
         """Set if it talks straight to the store."""
+        self.session: ClientSession | None = None
+        """To the sidecar, under Agones."""
         self.public_url = ""
         self.ops_url = ""
 
@@ -89,8 +92,8 @@ class Running:
         yield from LoopMetrics(self.loops).collect()
         if self.game is not None:
             yield from self.game.collect()
-        if self.store_of is not None:
-            yield from StoreMetrics(self.store_of.store).collect()
+        if self.platform is not None:
+            yield from StoreMetrics(self.platform.store).collect()
 
     def players_app(self, game: GameServer) -> web.Application:
         health = self.ops.liveness_route()
@@ -126,7 +129,7 @@ async def game_server(
         running.loops = client.loops
         fields = _fields(settings, identity)
         me = await _registered(stack, client, fields, lambda directive: _heed(directive, on_end), wait_s)
-        running.public_url = own.public_url or _public_url(me, own.host, own.port)
+        running.public_url = await _players_url(stack, running, me, wait_s)
         door = await stack.enter_async_context(
             client.door(me, world=own.world, capacity=own.capacity, url=running.public_url)
         )
@@ -138,6 +141,7 @@ async def game_server(
         stack.push_async_callback(_stop_listening, runner)
         keep = running.loops.keep_running
         for loop in (
+            *([keep("agones", _agones(running, game).step, pause_s=STEP_S)] if own.agones_url else []),
             keep("room", lambda: _tick(game, me), pause_s=min(1.0, own.idle_seconds / 8)),
             keep("override", lambda: _follow_override(door, me), pause_s=OVERRIDE_S),
         ):
@@ -170,9 +174,11 @@ async def _connected(
     }
     if where.startswith(("http://", "https://")):
         return await stack.enter_async_context(connect(target, **options))
-    opening = open_platform(dataclasses.replace(settings, store=where), attach=True, wait_s=wait_s)
-    running.store_of = await stack.enter_async_context(opening)
-    return await stack.enter_async_context(connect(running.store_of, **options))
+    opening = open_platform(
+        dataclasses.replace(settings, store=where), attach=True, wait_s=wait_s, service="gameserver"
+    )
+    running.platform = await stack.enter_async_context(opening)
+    return await stack.enter_async_context(connect(running.platform, **options))
 
 
 async def _registered(
@@ -215,6 +221,31 @@ def _public_url(me: Registration, host: str, port: int) -> str:
     if host in ("0.0.0.0", "::"):
         host = me.given.private_ip or me.given.hostname
     return f"ws://[{host}]:{port}{PATH}" if ":" in host else f"ws://{host}:{port}{PATH}"
+
+
+async def _players_url(
+    stack: contextlib.AsyncExitStack, running: Running, me: Registration, wait_s: float
+) -> str:
+    own = running.settings.gameserver
+    if own.agones_url:
+        running.session = await stack.enter_async_context(ClientSession())
+    if own.public_url or running.session is None:
+        return own.public_url or _public_url(me, own.host, own.port)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            host, port = await address_of(own.agones_url, running.session)
+            return f"ws://[{host}]:{port}{PATH}" if ":" in host else f"ws://{host}:{port}{PATH}"
+        except StoreUnavailable as away:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("waiting for Agones", extra={"reason": away.message})
+            await asyncio.sleep(RETRY_S)
+
+
+def _agones(running: Running, game: GameServer) -> Agones:
+    assert running.session is not None
+    return Agones(running.settings.gameserver.agones_url, running.session, lambda: len(game.door.guests))
 
 
 async def _stop_listening(runner: web.AppRunner) -> None:

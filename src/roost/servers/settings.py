@@ -22,6 +22,11 @@ class GameServerSettings:
     trusted_proxies: str = setting(
         "", "Networks of load balancers whose X-Forwarded-For is believed, as for the gateway."
     )
+    agones_url: str = setting(
+        "",
+        "SDK sidecar of Agones, http://localhost:9358: told when this server is ready and when people are "
+        "inside; public_url, if empty, is made of the address that Agones gave. Empty: not under Agones.",
+    )
     connections_per_address: int = setting(
         256,
         "Connections that one address may hold; behind a trusted proxy, players that it may have connected. "

@@ -50,15 +50,15 @@ class Call:
         self.bulk = bulk
         self.asking = False
         """Whether the next node must be told ASKING first (a slot on the move)."""
-        self.script: tuple[bytes, tuple[Any, ...]] | None = None
-        """Source and parameters, for a node that does not know the script yet."""
+        self.script: tuple[bytes, bytes, tuple[Any, ...]] | None = None
+        """Command, source and parameters, for a node that does not know the script yet."""
 
     def load_script(self) -> bool:
         """Turn EVALSHA into EVAL, which runs the script and loads it; False if that was done already."""
         if self.script is None:
             return False
-        source, parameters = self.script
-        self.packed = pack(("EVAL", source, *parameters))
+        command, source, parameters = self.script
+        self.packed = pack((command, source, *parameters))
         self.script = None
         return True
 
@@ -81,11 +81,12 @@ class Call:
 
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM")
+_DENIED_TOO = ("invalid password", "invalid username", "ACL failure in script")
 
 
 def refusal(message: str) -> StoreRefused:
     word = message.partition(" ")[0]
-    if word in _DENIED or "invalid password" in message or "invalid username" in message:
+    if word in _DENIED or any(said in message for said in _DENIED_TOO):
         return StoreAccessDenied(f"the store refuses access: {message}")
     if word == "OOM":
         return StoreFull(f"the store is out of memory: {message}")

@@ -79,6 +79,8 @@ class Parameter:
     meaning: str
     many: bool = False
     prefix: bool = False
+    group: str = ""
+    """Of keys: the file of `store/keys/` that declares it; empty where the caller decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ def _named_keys(name: str, words: list[str]) -> list[Parameter]:
             raise ContractError(f"{name}: there is no group of keys @{group}") from None
         if family is None:
             raise ContractError(f"{name}: store/keys/{group}.py declares no key {key!r}")
-        parameters.append(Parameter(key, family.type, family.meaning, prefix=family.is_prefix))
+        parameters.append(Parameter(key, family.type, family.meaning, prefix=family.is_prefix, group=group))
     return parameters
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Protocol
 
 from roost.core.backoff import jittered
@@ -69,6 +69,13 @@ class Feed:
             "XREVRANGE", self._feed, "+", "-", "COUNT", 1, key=self._feed, idempotent=True
         )
         return parse_entry(reply[0]).mark if reply else START
+
+    async def newest(self, count: int) -> list[Entry]:
+        """The last entries that are there, oldest first; nothing is proved of them."""
+        reply = await self._store.call(
+            "XREVRANGE", self._feed, "+", "-", "COUNT", count, key=self._feed, idempotent=True
+        )
+        return [parse_entry(raw) for raw in reversed(reply)]
 
     async def follow(self, after: Mark) -> AsyncGenerator[Entry | Gap, None]:
         """Every entry after the mark, as it comes; ends with the first `Gap`.
@@ -215,34 +222,9 @@ def _end_of(task: asyncio.Task[None]) -> str:
     return "cancelled" if task.cancelled() else repr(task.exception())
 
 
-class _Fields(Mapping[str, str]):
-    """The fields of an entry, decoded when somebody asks: a follower passes on many that nobody reads."""
-
-    __slots__ = ("_decoded", "_flat")
-
-    def __init__(self, flat: list[bytes]) -> None:
-        self._flat = flat
-        self._decoded: dict[str, str] | None = None
-
-    def _all(self) -> dict[str, str]:
-        if self._decoded is None:
-            texts = map(bytes.decode, self._flat)
-            self._decoded = dict(zip(texts, texts, strict=True))
-        return self._decoded
-
-    def __getitem__(self, name: str) -> str:
-        return self._all()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-
 def parse_entry(raw: Any) -> Entry:
     """An entry as XRANGE returns it: [id, [b"at", at, b"prevAt", prev_at, name, value, …]]."""
     entry_id, flat = raw
     if flat[0] != b"at" or flat[2] != b"prevAt":
         raise ValueError("an entry begins with its times")
-    return Entry(int(entry_id.partition(b"-")[0]), int(flat[1]), int(flat[3]), _Fields(flat[4:]))
+    return Entry(int(entry_id.partition(b"-")[0]), int(flat[1]), int(flat[3]), flat=flat[4:])

@@ -41,6 +41,10 @@ class StoreMetrics:
         )
         for key, script in self._store.library.scripts.items():
             stats = script.stats
+            if (
+                not stats.latency.count
+            ):  # this process has no use for it: sixteen lines for each would drown the rest
+                continue
             latency.add_metric(list(key), stats.latency.cumulative(), stats.latency.total)
             for word, count in stats.words.items():
                 words.add_metric([*key, word], count)

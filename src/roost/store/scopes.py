@@ -11,7 +11,7 @@ from typing import Literal
 
 from roost.core.ids import check_name
 
-Kind = Literal["discovery", "world", "alerts", "binding", "drain"]
+Kind = Literal["discovery", "world", "alerts", "binding", "drain", "shard", "lanes", "audit", "forward"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,23 @@ def partition(number: int) -> Scope:
 def drain() -> Scope:
     """The jobs that empty servers; its leader carries them out."""
     return Scope("drain", "drain")
+
+
+def shard(number: int) -> Scope:
+    """One shard of ordered work: its owner, its log, and the index of orders whose ids name it."""
+    return Scope("shard", f"o{number}")
+
+
+def lanes() -> Scope:
+    """What all shards share: which symbol is where."""
+    return Scope("lanes", "orders")
+
+
+def audit() -> Scope:
+    """What operators did."""
+    return Scope("audit", "audit")
+
+
+def forward(name: str) -> Scope:
+    """How far the forwarders of one name have come; its leader forwards."""
+    return Scope("forward", f"forward-{check_name(name, 'forwarder')}")

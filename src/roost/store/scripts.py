@@ -61,27 +61,36 @@ class Script(Generic[Answer]):
         self._sha = contract.sha
         self._idempotent = "idempotent" in contract.flags
         self._bulk = "bulk" in contract.flags
+        self._run, self._load = (b"EVALSHA", b"EVAL") if contract.writes else (b"EVALSHA_RO", b"EVAL_RO")
         self._builders = _builders(contract, answers)
 
     async def __call__(self, *, timeout_s: float | None = None, **named: Any) -> Answer:
-        parameters, key = self._parameters(named)
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
-        packed = pack(("EVALSHA", self._sha, *parameters))
-        call = Call(future, packed, deadline, key, self._idempotent, self._bulk)
-        call.script = (self._source, parameters)
         started = time.perf_counter()
-        self._topology.submit(call)
         try:
-            reply = await future
+            parameters, key = self._parameters(named)
+            reply = await self.submit(parameters, key, timeout_s)
         except StoreError as error:
             self.stats.words[type(error).__name__] += 1
             raise
         finally:
             self.stats.latency.observe(time.perf_counter() - started)
-        word = reply[0]
-        build = self._builders[word]
+        return self.answer_of(reply)
+
+    def submit(
+        self, parameters: tuple[Any, ...], key: bytes | None, timeout_s: float | None = None
+    ) -> asyncio.Future[Any]:
+        """Send it; the future ends with the raw reply, for `answer_of`. `parameters`: numkeys, KEYS, ARGV."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
+        packed = pack((self._run, self._sha, *parameters))
+        call = Call(future, packed, deadline, key, self._idempotent, self._bulk)
+        call.script = (self._load, self._source, parameters)
+        self._topology.submit(call)
+        return future
+
+    def answer_of(self, reply: list[Any]) -> Answer:
+        build = self._builders[reply[0]]
         self.stats.words[build.word] += 1
         answer: Answer = build(reply)
         return answer
@@ -120,11 +129,20 @@ class ScopedScript(Generic[Answer]):
     def __init__(self, script: Script[Answer], keys: Mapping[str, bytes]) -> None:
         self._script = script
         self._keys: dict[str, Any] = {p.name: keys[p.name] for p in script.contract.keys}
+        self._key_values = tuple(self._keys.values())
+        self._key_count = len(self._key_values)
         if any(parameter.name == "now" for parameter in script.contract.args):
             self._keys["now"] = ""  # else every call would have to find out that it is missing
 
     def __call__(self, **args: Any) -> Coroutine[Any, Any, Answer]:
         return self._script(**{**self._keys, **args})
+
+    def send(self, *args: Any) -> asyncio.Future[Any]:
+        """Call it without waiting, with its ARGV in their order; see `Script.submit`."""
+        return self._script.submit((self._key_count, *self._key_values, *args), self._key_values[0])
+
+    def answer_of(self, reply: list[Any]) -> Answer:
+        return self._script.answer_of(reply)
 
 
 class Library:

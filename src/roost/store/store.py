@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from roost.core.errors import (
     FormatMismatch,
     InvalidInput,
     StartFailed,
+    StoreAccessDenied,
     StoreRefused,
     StoreUnavailable,
 )
@@ -206,11 +208,14 @@ class Store:
     async def check_format(self) -> None:
         """Mark an empty store with our format number; refuse one that holds another."""
         key = self.keys.plain(FORMAT_KEY)
-        await self.call("SET", key, FORMAT, "NX", key=key, idempotent=True)
         found = await self.call("GET", key, key=key, idempotent=True)
-        if found != str(FORMAT).encode():
+        if found is None:
+            with contextlib.suppress(StoreAccessDenied):  # who may only look changes nothing
+                await self.call("SET", key, FORMAT, "NX", key=key, idempotent=True)
+            found = await self.call("GET", key, key=key, idempotent=True)
+        if found not in (str(FORMAT).encode(), None):
             raise FormatMismatch(
-                f"the store holds data of format {(found or b'?')[:20].decode(errors='replace')}, "
+                f"the store holds data of format {found[:20].decode(errors='replace')}, "
                 f"this version reads format {FORMAT}",
                 hint="use an empty store (embedded: another --data) or another ROOST_NAMESPACE: servers "
                 "register again by themselves, receipts bring places back; or run the version that wrote it",

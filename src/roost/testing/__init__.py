@@ -32,9 +32,10 @@ from roost.testing.servers import (
 from roost.testing.stores import open_store
 from roost.testing.stories import Command, Names, StoryFault, StoryRunner, Verb
 from roost.testing.transport import FakeAdmission, FakeRegistry, FakeTransport
-from roost.testing.waiting import eventually, wait_until
+from roost.testing.waiting import START_S, eventually, wait_until
 
 __all__ = [
+    "START_S",
     "Answer",
     "Command",
     "FakeAdmission",

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.testing.servers import free_port
-from roost.testing.waiting import wait_until
+from roost.testing.servers import free_port, is_stopped
+from roost.testing.waiting import START_S, wait_until
 
 STOP_S = 20.0
 USER, PASSWORD = "roost", "a-secret-of-tests"
@@ -76,7 +76,7 @@ class RunningDatabase(ABC):
                 start_new_session=True,
                 **self.identity(),
             )
-        wait_until(self.answers, f"{self.program} on port {self.port}", self.tail)
+        wait_until(self.answers, f"{self.program} on port {self.port}", self.tail, START_S)
 
     def answers(self) -> bool:
         assert self.process is not None
@@ -100,8 +100,10 @@ class RunningDatabase(ABC):
 
     def pause(self) -> None:
         """SIGSTOP of the server and of the processes it made: its sockets stay open."""
-        for pid in self._family():
+        family = self._family()
+        for pid in family:
             os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: all(map(is_stopped, family)), f"{self.program} to stand still")
 
     def resume(self) -> None:
         for pid in self._family():
@@ -198,7 +200,7 @@ class PostgresqlServer(RunningDatabase):
         self.sql(f"CREATE DATABASE {DATABASE} OWNER {USER}")
 
     def empty(self) -> None:
-        self.sql("DROP TABLE IF EXISTS roost_users, roost_leases, roost_schema", DATABASE)
+        self.sql("DROP TABLE IF EXISTS roost_users, roost_leases, roost_orders, roost_schema", DATABASE)
 
     def sql(self, text: str, database: str = "postgres") -> None:
         psql = _postgresql("psql")
@@ -248,9 +250,8 @@ class MariadbServer(RunningDatabase):
             self.sql(f"GRANT ALL ON {DATABASE}.* TO {USER}@'{host}'")
 
     def empty(self) -> None:
-        self.sql(
-            f"DROP TABLE IF EXISTS {DATABASE}.roost_users, {DATABASE}.roost_leases, {DATABASE}.roost_schema"
-        )
+        for table in ("users", "leases", "orders", "schema"):
+            self.sql(f"DROP TABLE IF EXISTS {DATABASE}.roost_{table}")
 
     def sql(self, text: str) -> None:
         self.run("mariadb", "--no-defaults", f"--socket={self.folder / 's.sock'}", "-u", "root", text=text)

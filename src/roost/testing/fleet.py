@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from roost.testing.waiting import wait_until
+from roost.testing.waiting import START_S, wait_until
 
 Fault = Literal["", "hang", "skew", "sweep"]
 """hang: the main loop blocks a second after the servers have registered, their process lives on. skew: the
@@ -63,7 +63,7 @@ def run_fleet(url: str, count: int = 1, *, ttl_seconds: float = 30.0, fault: Fau
             return said().endswith("]\n")
 
         try:
-            wait_until(has_registered, "the fleet to register", said)
+            wait_until(has_registered, "the fleet to register", said, START_S)
             yield Fleet(json.loads(said().splitlines()[-1]), process)
         finally:
             process.kill()  # also ends a process that is stopped

@@ -97,3 +97,4 @@ async def open_gateway(
                 loop.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await runner.cleanup()
+            await platform.audit.writer.close()

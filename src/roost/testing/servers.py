@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,16 +27,31 @@ import hiredis
 
 from roost.store.call import pack
 from roost.store.topology.embedded import find_server_binary
-from roost.testing.waiting import wait_until
+from roost.testing.waiting import START_S, wait_until
+
+_WAYS = 8
+"""Test processes beside each other choose among different ports; it divides 1000."""
+_given: deque[int] = deque(maxlen=400)
 
 
 def free_port() -> int:
-    """A loopback port that is free and stays so: the kernel gives none this low to outgoing connections."""
+    """A loopback port that is free and stays so, as is the one 1000 above, where a role has its metrics.
+
+    The kernel gives none this low to outgoing connections, and what was given is not given again soon:
+    whoever asked for it may not listen yet.
+    """
     while True:
-        port = 10_000 + secrets.randbelow(22_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+        port = 10_000 + _WAYS * secrets.randbelow(2_700) + os.getpid() % _WAYS
+        if port not in _given and _is_free(port) and _is_free(port + 1000):
+            _given.extend((port, port + 1000))
             return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 @dataclass
@@ -67,7 +83,7 @@ class RunningServer:
         log = open(self.folder / "server.out", "ab")  # noqa: SIM115 — the child keeps it
         with log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, start_new_session=True)
-        wait_until(self.answers, f"{self.command[0]} on port {self.port}", self.tail)
+        wait_until(self.answers, f"{self.command[0]} on port {self.port}", self.tail, START_S)
 
     def answers(self) -> bool:
         assert self.process is not None
@@ -180,8 +196,8 @@ def run_sentinel(
             stack.callback(server.stop)
             server.start()
         group = SentinelGroup(servers, watchers)
-        wait_until(lambda: all(_sees(w, replicas, sentinels) for w in watchers), "sentinels to agree")
-        wait_until(lambda: all(_in_sync(server) for server in servers[1:]), "replicas to be in sync")
+        _wait_for_all(watchers, lambda one: _sees(one, replicas, sentinels), "sentinels to agree")
+        _wait_for_all(servers[1:], _in_sync, "replicas to be in sync")
         yield group
 
 
@@ -247,8 +263,19 @@ def run_cluster(
 
 def is_running(pid: int) -> bool:
     """Whether a process exists and is more than a zombie."""
+    state = _state(pid)
+    return bool(state) and not state.startswith("Z")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether SIGSTOP has reached it: on a busy machine that takes a while, and its threads run on."""
+    return _state(pid).startswith("T")
+
+
+def _state(pid: int) -> str:
+    """As `ps` writes it; empty where there is no such process."""
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(found.stdout.strip()) and not found.stdout.startswith("Z")
+    return found.stdout.strip()
 
 
 @contextlib.contextmanager
@@ -313,14 +340,20 @@ def _join(cluster: RunningCluster) -> None:
     for server in servers[1:]:
         server.command_reply("CLUSTER", "MEET", "127.0.0.1", first.port, bus)
     everybody = len(servers)
-    wait_until(lambda: all(_knows(server, everybody) for server in servers), "cluster nodes to meet")
+    _wait_for_all(servers, lambda one: _knows(one, everybody), "cluster nodes to meet")
     for n, replica in enumerate(servers[count:]):
         replica.command_reply("CLUSTER", "REPLICATE", cluster.node_id(servers[n % count]))
-    wait_until(lambda: all(_info(s, "cluster_state") == "ok" for s in servers), "the cluster to be ok")
-    wait_until(lambda: all(_in_sync(server) for server in servers[count:]), "replicas to be in sync")
+    _wait_for_all(servers, lambda one: _info(one, "cluster_state") == "ok", "the cluster to be ok")
+    _wait_for_all(servers[count:], _in_sync, "replicas to be in sync")
     # Clients may ask any node for the map, so every node must know who replicates whom.
     shape = sorted([1 + (everybody - count) // count] * count) if everybody > count else [1] * count
-    wait_until(lambda: all(_shard_sizes(server) == shape for server in servers), "the map to spread")
+    _wait_for_all(servers, lambda one: _shard_sizes(one) == shape, "the map to spread")
+
+
+def _wait_for_all(
+    servers: Sequence[RunningServer], holds: Callable[[RunningServer], bool], what: str
+) -> None:
+    wait_until(lambda: all(holds(server) for server in servers), what, timeout_s=START_S)
 
 
 def _knows(server: RunningServer, count: int) -> bool:

@@ -14,6 +14,9 @@ from collections.abc import Awaitable, Callable
 TIMEOUT_S = 20.0
 """Long enough for a busy machine; a test that passes never waits it out."""
 
+START_S = 60.0
+"""For a process to be ready: on a busy machine what it imports takes ten times as long."""
+
 ASYNC_PAUSE_S = 0.002
 PAUSE_S = 0.01
 """Between two looks. A plain condition often reads a file or opens a connection, so it is asked less."""

@@ -3,7 +3,8 @@
 A token is kept only as its digest and compared in constant time. There is one root token with every
 scope (`ROOST_API_TOKEN`, or a file in the data folder), and any number of others in the store, so that
 they can be rotated one by one. A gateway reads them every two seconds, and at once when it meets one it
-does not know: a revoked token is refused everywhere within two seconds.
+does not know: a revoked token is refused everywhere within two seconds. While the store does not answer, the
+tokens that a gateway knows go on for a minute, and others are refused as long as nobody can tell.
 """
 
 from __future__ import annotations
@@ -14,20 +15,33 @@ import hmac
 import os
 import secrets
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from roost.api.limits import MAX_BINDINGS, MAX_TOKEN_NAME
 from roost.api.tokens import ALL_SCOPES, NewToken, Scope, Token, TokenInput
-from roost.core.errors import InvalidInput, NotAuthenticated, NotFound, StartFailed
+from roost.core.errors import (
+    InvalidInput,
+    NotAuthenticated,
+    NotFound,
+    StartFailed,
+    StoreError,
+    StoreUnavailable,
+)
 from roost.core.grants import Grant
 from roost.core.ids import check_name
 from roost.store.keys.tokens import TOKENS
 from roost.store.store import Store
+from roost.tokens.ended import EndedSessions
+from roost.tokens.sessions import OVER, Session, Sessions
 
 REFRESH_S = 2.0
+KEPT_S = 60.0
+"""How long tokens that are known go on where the store does not tell whether they were revoked."""
 MAX_TOKENS = 256
 MAX_TOKEN_CHARS = 512
 
@@ -41,13 +55,27 @@ class KeptToken(msgspec.Struct, rename="camel"):
     types: list[str] = []
     server_id: str = ""
 
-    @property
-    def grant(self) -> Grant:
-        return Grant(frozenset(self.scopes), frozenset(self.worlds), frozenset(self.types), self.server_id)
+    def grant(self, token_id: str) -> Grant:
+        bound = (frozenset(self.worlds), frozenset(self.types), self.server_id)
+        return Grant(frozenset(self.scopes), *bound, self.name, token_id)
 
 
+ROOT = "root"
+"""Name and id of the token with every scope; no token in the store has this id."""
 Known = list[tuple[bytes, Grant]]
-_EVERYTHING = Grant(ALL_SCOPES)
+_EVERYTHING = Grant(ALL_SCOPES, name=ROOT, token_id=ROOT)
+
+
+class LoggedIn(NamedTuple):
+    """A session, and what its token allows at this moment."""
+
+    session: Session
+    grant: Grant
+
+    @property
+    def csrf(self) -> str:
+        return self.session.csrf
+
 
 _decode = msgspec.json.Decoder(KeptToken).decode
 
@@ -55,26 +83,78 @@ _decode = msgspec.json.Decoder(KeptToken).decode
 class Tokens:
     """The tokens that this gateway accepts."""
 
-    def __init__(self, root_token: str, store: Store) -> None:
+    def __init__(self, root_token: str, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = (_digest(root_token), _EVERYTHING)
+        self._sessions = Sessions(root_token)
+        self._ended = EndedSessions(store, clock)
         self._store = store
         self._key = store.keys.plain(TOKENS)
         self._known: Known = [self._root]
-        self._read_at = -REFRESH_S
+        self._clock = clock
+        self._read_at = -KEPT_S
+        """When the store told last what it has."""
+        self._tried_at = -REFRESH_S
+        """When it was asked last, whatever came of it."""
+        self._fault = ""
+        """Why nothing came of it."""
         self._reading = asyncio.Lock()
 
     async def check(self, presented: str, scope: Scope) -> Grant:
         """What this token allows, if it has this scope."""
+        granted = await self.identify(presented)
+        granted.check_scope(scope)
+        return granted
+
+    async def identify(self, presented: str) -> Grant:
+        """What this token allows; `NotAuthenticated` if nobody issued it."""
         if not presented or len(presented) > MAX_TOKEN_CHARS:
             raise NotAuthenticated
         digest = _digest(presented)
         granted = self._find(digest, self._known)
-        if granted is not _EVERYTHING and (granted is None or time.monotonic() - self._read_at > REFRESH_S):
+        if granted is None:
             granted = self._find(digest, await self._refresh())
+        elif granted is not _EVERYTHING and self._is_due:
+            granted = self._find(digest, await self._renewed())
         if granted is None:
             raise NotAuthenticated("this API token is not known here")
-        granted.check_scope(scope)
         return granted
+
+    # -- sessions of browsers
+
+    async def log_in(self, presented: str) -> LoggedIn:
+        """Begin a session for a browser that shows this token."""
+        grant = await self.identify(presented)
+        return LoggedIn(await self._sessions.begin(grant.token_id), grant)
+
+    async def log_in_as_root(self) -> LoggedIn:
+        """For a machine on which everybody may do everything: profile dev."""
+        return LoggedIn(await self._sessions.begin(ROOT), _EVERYTHING)
+
+    async def session(self, cookie: str) -> LoggedIn:
+        """Who is logged in by this cookie; `NotAuthenticated` once it was ended, or its token revoked."""
+        session = await self._sessions.read(cookie)
+        if await self._ended.has(session):
+            raise NotAuthenticated(OVER)
+        return LoggedIn(session, await self._grant_of(session.token_id))
+
+    async def log_out(self, cookie: str) -> None:
+        """End the session, for whoever has a copy of its cookie too; of what is none, nothing."""
+        try:
+            session = await self._sessions.read(cookie)
+        except NotAuthenticated:
+            return
+        await self._ended.add(session)
+
+    async def _grant_of(self, token_id: str) -> Grant:
+        if token_id == ROOT:
+            return _EVERYTHING
+        known = self._known
+        if self._is_due:
+            known = await self._renewed()
+        for _, grant in known:
+            if grant.token_id == token_id:
+                return grant
+        raise NotAuthenticated("the token of this session was revoked")
 
     @staticmethod
     def _find(digest: bytes, known: Known) -> Grant | None:
@@ -84,16 +164,40 @@ class Tokens:
                 granted = grant
         return granted
 
+    @property
+    def _is_due(self) -> bool:
+        now = self._clock()
+        return now - self._tried_at > REFRESH_S or now - self._read_at > KEPT_S
+
+    async def _renewed(self) -> Known:
+        """For a token that is known: a store that is away, or hangs, revokes nobody for a minute."""
+        try:
+            return await self._refresh()
+        except StoreError:
+            if self._clock() - self._read_at > KEPT_S:
+                raise
+            return self._known
+
     async def _refresh(self) -> Known:
-        """Read the store's tokens, at most ten times a second whatever is presented."""
+        """Read the store's tokens, at most ten times a second whatever is presented.
+
+        One read serves all who wait for it, also if it fails.
+        """
         async with self._reading:
-            if time.monotonic() - self._read_at > REFRESH_S / 20:
-                kept = await self._read()
+            if self._clock() - self._tried_at > REFRESH_S / 20:
+                try:
+                    kept = await self._read()
+                except StoreError as error:
+                    self._tried_at, self._fault = self._clock(), error.message
+                    raise
                 self._known = [
                     self._root,
-                    *((bytes.fromhex(t.digest), t.grant) for t in kept.values()),
+                    *((bytes.fromhex(t.digest), t.grant(key)) for key, t in kept.items()),
                 ]
-                self._read_at = time.monotonic()
+                self._read_at = self._tried_at = self._clock()
+                self._fault = ""
+            elif self._fault:
+                raise StoreUnavailable(self._fault)
         return self._known
 
     async def _read(self) -> dict[str, KeptToken]:
@@ -120,7 +224,7 @@ class Tokens:
         await self._store.call(
             "HSET", self._key, token_id, msgspec.json.encode(kept), key=self._key, idempotent=True
         )
-        self._read_at = -REFRESH_S
+        self._tried_at = -REFRESH_S
         return NewToken(token_id, given.name, given.scopes, created_at, token, *bound)
 
     async def list(self) -> list[Token]:
@@ -133,7 +237,8 @@ class Tokens:
     async def revoke(self, token_id: str) -> None:
         if not await self._store.call("HDEL", self._key, token_id, key=self._key, idempotent=True):
             raise NotFound(f"there is no token {token_id[:40]!r}", hint="`roost token list` shows them")
-        self._read_at = -REFRESH_S
+        self._known = [one for one in self._known if one is self._root or one[1].token_id != token_id]
+        self._tried_at = -REFRESH_S
 
 
 def _check_bindings(given: TokenInput) -> None:

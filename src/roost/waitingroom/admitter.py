@@ -14,6 +14,7 @@ import uuid
 
 from roost.core.lease import MAX_STEP_MS, Tenure
 from roost.core.loops import END, Loops
+from roost.core.tracing import Tracer, ticket_span
 from roost.waitingroom.fleet import Fleet
 from roost.waitingroom.scripts import Deposed, NewsLost, Ticked
 from roost.waitingroom.service import WaitingRoom
@@ -31,10 +32,13 @@ NEWS_PAUSE_S = 0.02
 class Admitter:
     """Ticks one world."""
 
-    def __init__(self, room: WaitingRoom, fleet: Fleet, loops: Loops | None = None) -> None:
+    def __init__(
+        self, room: WaitingRoom, fleet: Fleet, loops: Loops | None = None, tracer: Tracer | None = None
+    ) -> None:
         self._room = room
         self._fleet = fleet
         self._loops = loops or Loops()
+        self._tracer = tracer
         self.ticks = 0
         self.tenures = 0
         self.leading = False
@@ -100,8 +104,17 @@ class Admitter:
                 extra={"world": self._room.world, "userId": user, "ticketId": tid[:8], "rank": rank},
             )
 
+    def _tell_spans(self, traces: list[str], began_ns: int) -> None:
+        if self._tracer is None:
+            return
+        for tid, entry in zip(traces[::2], traces[1::2], strict=True):
+            span = self._tracer.begin(
+                "admit", entry, span_id=ticket_span(tid), began_ns=began_ns, world=self._room.world
+            )
+            span.end(outcome="in turn")
+
     async def tick(self, tenure: Tenure, batch: int) -> Ticked | NewsLost | Deposed:
-        policy = self._room.policy
+        policy, began_ns = self._room.policy, time.time_ns()
         answer = await self._room.scripts.admit(
             holder=tenure.holder,
             epoch=str(tenure.epoch),
@@ -128,4 +141,5 @@ class Admitter:
                 },
             )
             self._log_tickets(answer.tickets)
+            self._tell_spans(answer.traces, began_ns)
         return answer

@@ -95,6 +95,13 @@ class Desk:
                 return self._near(user, found, kept, receipt)
         return await self._reply(user, found, receipt)
 
+    async def knows(self, user: str) -> bool:
+        """Whether they have a place, a ticket or a place inside; asks the store: the board has no names."""
+        found = await self._room.status(user)
+        if isinstance(found, answers.Limited):
+            raise e.TooManyRequests(retry_after_s=found.retry_ms / 1000)
+        return not isinstance(found, answers.NoPlace)
+
     async def changes(
         self, user: str, receipt: Receipt | None, limit_far: RateLimit
     ) -> AsyncGenerator[PlaceReply, None]:

@@ -69,6 +69,13 @@ class KeyRing:
         except e.WorldClosed:
             return ""
 
+    def renewed_proof(self, proof: str, life: str) -> str:
+        """The proof of this life by the key that signs now; empty if it is already, or proves nothing."""
+        try:
+            return self.passes.renewed_life(proof, life) if proof else ""
+        except (e.WorldClosed, e.TokenRefused):
+            return ""
+
     def _warn_once(self) -> None:
         if not self._has_warned:
             self._has_warned = True

@@ -22,6 +22,9 @@ BOARD_AGE_S = 15.0
 EXACT_NAMES = ("queue_entry_throughput", "ticket_issued_count", "ticket_expired_count")
 """Counters whose documented names do not end in _total: the page must not append it."""
 
+Boards = list[tuple[str, WorldBoard]]
+"""World → its numbers."""
+
 
 class WorldMetrics:
     """What this process did for its worlds, and how the worlds are doing."""
@@ -62,8 +65,8 @@ class WorldMetrics:
             if (board := world.room.board.kept(BOARD_AGE_S)) is not None
         ]
         if boards:
-            yield from _world_gauges(boards)
-            yield from _world_counters(boards)
+            yield from _store_gauges(boards)
+            yield from _store_counters(boards)
 
 
 async def _read(world: World) -> None:
@@ -72,52 +75,69 @@ async def _read(world: World) -> None:
             await world.room.board.get()
 
 
-def _world_gauges(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
-    numbers: tuple[tuple[str, str, Callable[[WorldBoard], int]], ...] = (
-        ("queue_waiting_size", "People in the line who are there", lambda board: board.waiting),
-        ("queue_away_size", "People who have a place and are not there just now", lambda board: board.away),
-        ("queue_tickets", "Tickets that are out", lambda board: board.offers),
-        ("queue_held", "Places held for people who dropped out of the game", lambda board: board.held),
-        ("queue_inside", "The most people that may be inside", lambda board: board.inside),
-        ("queue_capacity", "People that may be inside", lambda board: board.capacity),
-        (
-            "queue_free",
-            "Places that nobody has; below 0 after a cut of the capacity",
-            lambda board: board.free,
-        ),
-        (
-            "queue_servers_in_doubt",
-            "Servers that must report again before anybody is admitted",
-            lambda board: sum(row.doubt for row in board.servers),
-        ),
+def _store_gauges(boards: Boards) -> Iterator[Metric]:
+    yield _gauge("queue_waiting_size", "People in the line who are there", boards, lambda b: b.waiting)
+    yield _gauge(
+        "queue_away_size", "People who have a place and are not there just now", boards, lambda b: b.away
     )
-    for name, help_, value in numbers:
-        gauge = GaugeMetricFamily(name, help_, labels=["world"])
-        for world, board in boards:
-            gauge.add_metric([world], value(board))
-        yield gauge
+    yield _gauge("queue_tickets", "Tickets that are out", boards, lambda b: b.offers)
+    yield _gauge("queue_held", "Places held for people who dropped out of the game", boards, lambda b: b.held)
+    yield _gauge("queue_inside", "The most people that may be inside", boards, lambda b: b.inside)
+    yield _gauge("queue_capacity", "People that may be inside", boards, lambda b: b.capacity)
+    yield _gauge(
+        "queue_free", "Places that nobody has; below 0 after a cut of the capacity", boards, lambda b: b.free
+    )
+    yield _gauge(
+        "queue_servers_in_doubt",
+        "Servers that must report again before anybody is admitted",
+        boards,
+        lambda b: sum(row.doubt for row in b.servers),
+    )
 
 
-def _world_counters(boards: list[tuple[str, WorldBoard]]) -> Iterator[Metric]:
-    for name, field, help_ in (
-        ("ticket_issued_count", "issued", "Tickets issued"),
-        ("ticket_expired_count", "expired", "Tickets that ended unused"),
-        ("queue_no_shows", "no_shows", "Tickets that ended unused through their holder"),
-        ("queue_consumed", "consumed", "Tickets with which somebody got inside"),
-        ("queue_gone", "gone", "Places lost by silence"),
-        ("overadmit", "overadmit", "Tickets for which there was no room; anything but 0 is a fault"),
-        ("ledger_drift", "drift", "People whom servers counted and the ledger did not expect"),
-        ("queue_lost_writes", "lost_writes", "Times the store was found to have forgotten consumes"),
-    ):
-        counter, sample = Metric(name, help_, "counter"), name if name in EXACT_NAMES else f"{name}_total"
-        for world, board in boards:
-            counter.add_sample(sample, {"world": world}, board.number(field))
-        yield counter
-    for name, total, count, help_ in (
-        ("eta_error_seconds", "eta_error_ms", "eta_count", "How far the first told time was off"),
-        ("ticket_left_seconds", "ticket_left_ms", "consumed", "What was left of tickets when they were used"),
-    ):
-        summary = SummaryMetricFamily(name, help_, labels=["world"])
-        for world, board in boards:
-            summary.add_metric([world], board.number(count), board.number(total) / 1000)
-        yield summary
+def _gauge(name: str, text: str, boards: Boards, value: Callable[[WorldBoard], int]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=["world"])
+    for world, board in boards:
+        family.add_metric([world], value(board))
+    return family
+
+
+def _store_counters(boards: Boards) -> Iterator[Metric]:
+    yield _counter("ticket_issued_count", "Tickets issued", boards, "issued")
+    yield _counter("ticket_expired_count", "Tickets that ended unused", boards, "expired")
+    yield _counter("queue_no_shows", "Tickets that ended unused through their holder", boards, "no_shows")
+    yield _counter("queue_consumed", "Tickets with which somebody got inside", boards, "consumed")
+    yield _counter("queue_gone", "Places lost by silence", boards, "gone")
+    yield _counter(
+        "overadmit", "Tickets for which there was no room; anything but 0 is a fault", boards, "overadmit"
+    )
+    yield _counter(
+        "ledger_drift", "People whom servers counted and the ledger did not expect", boards, "drift"
+    )
+    yield _counter(
+        "queue_lost_writes", "Times the store was found to have forgotten consumes", boards, "lost_writes"
+    )
+    yield _summary(
+        "eta_error_seconds", "How far the first told time was off", boards, "eta_error_ms", "eta_count"
+    )
+    yield _summary(
+        "ticket_left_seconds",
+        "What was left of tickets when they were used",
+        boards,
+        "ticket_left_ms",
+        "consumed",
+    )
+
+
+def _counter(name: str, text: str, boards: Boards, field: str) -> Metric:
+    family, sample = Metric(name, text, "counter"), name if name in EXACT_NAMES else f"{name}_total"
+    for world, board in boards:
+        family.add_sample(sample, {"world": world}, board.number(field))
+    return family
+
+
+def _summary(name: str, text: str, boards: Boards, total_ms: str, count: str) -> Metric:
+    family = SummaryMetricFamily(name, text, labels=["world"])
+    for world, board in boards:
+        family.add_metric([world], board.number(count), board.number(total_ms) / 1000)
+    return family

@@ -112,8 +112,11 @@ class WorldBoard:
     @property
     def capacity(self) -> int:
         """The people inside, and how many more the open servers may let in; no more than the limit."""
+        return self.capacity_under(self.limit)
+
+    def capacity_under(self, limit: int | None) -> int:
         cap = sum(row.inside + row.room for row in self.servers)
-        return cap if self.limit is None else min(cap, self.limit)
+        return cap if limit is None else min(cap, limit)
 
     @property
     def inside(self) -> int:

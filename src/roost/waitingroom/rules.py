@@ -72,6 +72,11 @@ class Policy:
         """As `admit` reads them."""
         return " ".join(f"{line_of(name)}={weight}" for name, weight in self.classes.items())
 
+    @property
+    def most_per_second(self) -> float:
+        """Tickets that the ticks can issue in a second."""
+        return min(self.batch, BATCH_LIMIT) * 1000 / self.tick_ms
+
     def share_of(self, name: str) -> float:
         total = sum(self.classes.values())
         return self.classes[name] / total if self.classes[name] != ABSOLUTE_PRIORITY and total else 1.0
@@ -119,6 +124,18 @@ def eta_seconds(rank: int, fast: int, slow: int) -> tuple[int, int] | None:
         return None
     likely, late = rank * 1000 / max(fast, slow), rank * 1500 / min(fast, slow)
     return _rounded(likely), max(_rounded(likely), _rounded(late))
+
+
+def wait_seconds(people: int, free: int, leaving: float, issue: float) -> float | None:
+    """How long the last of so many people waits: `free` places are there at once, the others come as people
+    leave, and no more than `issue` tickets go out in a second. None: never, as far as is known."""
+    if issue <= 0 and people:
+        return None
+    late = max(0, people - free)
+    if late and leaving <= 0:
+        return None
+    by_rate = people / issue if people else 0.0
+    return round(max(by_rate, late / leaving if late else 0.0), 1)
 
 
 def _rounded(seconds: float) -> int:

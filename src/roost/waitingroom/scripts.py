@@ -87,6 +87,8 @@ class Admitted:
     nickname: str
     region: str
     left_ms: int
+    trace: str = ""
+    """Context of the entry's span; empty: it was not sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Ticked:
     more: int
     tickets: list[str] = field(default_factory=list, compare=False)
     """User and ticket id in turn, in the order of their turns."""
+    traces: list[str] = field(default_factory=list, compare=False)
+    """Ticket id and context of the entry's span in turn, of those who were sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,19 @@ class Synced:
     """People of ended lives who are still to be let out."""
     absent: list[str]
     """Server id and life, in turn, of rows that the news did not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    state: str
+    """waiting, away, offered, inside, held, left; empty: nothing is known of them."""
+    line: str
+    rank: int
+    away_ahead: int
+    nickname: str
+    server: str
+    left_ms: int
+    cause: str
 
 
 Place = Waiting | Offered | Inside
@@ -251,3 +268,4 @@ class WorldScripts:
         self.drop: ScopedScript[Dropped] = script("drop", Dropped)
         self.govern: ScopedScript[Governed | Conflict] = script("govern", Governed, Conflict)
         self.board: ScopedScript[Board] = script("board", Board)
+        self.look: ScopedScript[Seen] = script("look", Seen)

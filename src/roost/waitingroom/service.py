@@ -14,6 +14,7 @@ from roost.core.errors import InvalidInput
 from roost.core.ids import check_id, check_name
 from roost.core.networks import check_players_url
 from roost.core.passes import BASE, Receipt
+from roost.core.tracing import Tracer, current_trace, ticket_span
 from roost.store.scopes import world as world_scope
 from roost.store.store import Store
 from roost.waitingroom.board import BoardCache
@@ -30,9 +31,11 @@ from roost.waitingroom.scripts import (
     Left,
     NoPlace,
     NotInside,
+    Offered,
     Pending,
     Released,
     Reported,
+    Seen,
     Stale,
     WorldScripts,
     found_of,
@@ -47,13 +50,14 @@ STATUS_BATCH_LIMIT = 100
 class WaitingRoom:
     """Who waits and who may enter, in one world."""
 
-    def __init__(self, store: Store, world: str, policy: Policy) -> None:
+    def __init__(self, store: Store, world: str, policy: Policy, tracer: Tracer | None = None) -> None:
         self.world = world
         self.scope = world_scope(world)
         self.policy = policy
         self.scripts = WorldScripts(store.library, store.keys, self.scope)
         self.feed = store.feed(self.scope)
         self.board = BoardCache(self.read_board)
+        self._tracer = tracer
         self._asking: list[tuple[str, asyncio.Future[Found]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -74,12 +78,13 @@ class WaitingRoom:
         _check_text("region", region, MAX_NICKNAME)
         policy = self.policy
         _check_class_and_party(policy, class_name, party, size)
-        return await self.scripts.enter(
+        tid, trace = str(uuid.uuid4()), current_trace.get()
+        answer = await self.scripts.enter(
             user=user,
             nickname=nickname,
             region=region,
             line=line_of(class_name),
-            tid=str(uuid.uuid4()),
+            tid=tid,
             ticket_ms=policy.ticket_ms,
             most_waiting=policy.most_waiting,
             receipt_seq=receipt.seq if receipt is not None else "",
@@ -90,10 +95,16 @@ class WaitingRoom:
             forfeit=policy.forfeit,
             party=party,
             size=size,
+            trace=trace,
             period_ms=policy.period_ms,
             burst=policy.burst,
             lines=policy.lines,
         )
+        if trace and isinstance(answer, Offered) and answer.tid == tid and self._tracer is not None:
+            self._tracer.begin("admit", trace, span_id=ticket_span(tid), world=self.world).end(
+                outcome="at once"
+            )
+        return answer
 
     def status(self, user: str) -> asyncio.Future[Found]:
         """What they have. All who ask in one turn of the loop are one call of the store."""
@@ -237,6 +248,10 @@ class WaitingRoom:
         )
         self.board.forget()
         return answer
+
+    async def look(self, user: str) -> Seen:
+        """What they have, for an operator: it is no call of theirs, so whoever is away stays away."""
+        return await self.scripts.look(user=check_id(user, "userId"))
 
     async def read_board(self) -> WorldBoard:
         lines = self.policy.lines

@@ -14,6 +14,9 @@ from roost.api.queue import (
     Asking,
     ConsumeInput,
     ConsumeReply,
+    Forecast,
+    ForecastInput,
+    PersonView,
     ReleaseInput,
     ReleaseReply,
     ReportInput,
@@ -23,6 +26,7 @@ from roost.api.queue import (
 )
 from roost.core import errors as e
 from roost.core.loops import Loops
+from roost.core.tracing import Tracer, admit_context
 from roost.store.store import Store
 from roost.waitingroom import scripts as answers
 from roost.waitingroom.admitter import Admitter
@@ -36,7 +40,7 @@ from roost.waitingroom.push import Push
 from roost.waitingroom.rules import parse_worlds
 from roost.waitingroom.service import WaitingRoom
 from roost.waitingroom.settings import QueueSettings
-from roost.waitingroom.views import changes_in, world_view
+from roost.waitingroom.views import changes_in, forecast_view, person_view, world_view
 
 log = logging.getLogger("roost.waitingroom.worlds")
 
@@ -52,16 +56,18 @@ class World:
     loops: Loops
     discovery: Watcher
     server_type: str
+    tracer: Tracer | None = None
     presence: Presence = field(init=False)
     fleet: Fleet = field(init=False)
     admitter: Admitter = field(init=False)
     push: Push = field(init=False)
     desk: Desk = field(init=False)
+    export: StatusExport = field(init=False)
 
     def __post_init__(self) -> None:
         self.presence = Presence(self.room, self.loops, self.keyring)
         self.fleet = Fleet(self.room, self.discovery, self.server_type, self.loops)
-        self.admitter = Admitter(self.room, self.fleet, self.loops)
+        self.admitter = Admitter(self.room, self.fleet, self.loops, self.tracer)
         self.push = Push(self.room.feed, self.name, self.loops)
         self.desk = Desk(self.room, self.presence, self.push, self.keyring)
 
@@ -81,28 +87,43 @@ class Worlds:
         discovery: Watcher,
         *,
         loops: Loops | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         """`discovery` says which servers there are."""
-        loops = loops or Loops()
-        policy = settings.policy()
+        self._tracer = tracer
         self.keyring = keyring
         self._store = store
-        self._worlds = {
-            name: World(WaitingRoom(store, name, policy), keyring, loops, discovery, type_)
-            for name, type_ in parse_worlds(settings.worlds).items()
-        }
-        self.exports = [
-            StatusExport(store, world.room, world.admitter, world.fleet, is_first=number == 0, loops=loops)
-            for number, world in enumerate(self.all())
-        ]
-        self.entries = Counter({(name, outcome): 0 for name in self._worlds for outcome in USUAL_OUTCOMES})
+        self._policy = settings.policy()
+        self._discovery = discovery
+        self._loops = loops or Loops()
+        self._worlds: dict[str, World] = {}
+        self.entries: Counter[tuple[str, str]] = Counter()
         """Calls for entry by world and outcome: the status of the answer, or the code of the refusal."""
+        for name, type_ in parse_worlds(settings.worlds).items():
+            self.add(name, type_)
 
     def of(self, name: str) -> World:
         world = self._worlds.get(name)
         if world is None:
             raise e.UnknownWorld(f"there is no world {name[:40]!r}")
         return world
+
+    def add(self, name: str, server_type: str) -> World:
+        """One more world; its loops are the caller's to run, see `loops_of`."""
+        room = WaitingRoom(self._store, name, self._policy, self._tracer)
+        world = World(room, self.keyring, self._loops, self._discovery, server_type, self._tracer)
+        world.export = StatusExport(
+            self._store, room, world.admitter, world.fleet, is_first=not self._worlds, loops=self._loops
+        )
+        self._worlds[name] = world
+        self.entries.update({(name, outcome): 0 for outcome in USUAL_OUTCOMES})
+        return world
+
+    def remove(self, name: str) -> None:
+        """Nobody is served there any more; what the store holds of it stays."""
+        if self._worlds.pop(name, None) is not None:
+            for key in [key for key in self.entries if key[0] == name]:
+                del self.entries[key]
 
     def all(self) -> list[World]:
         return list(self._worlds.values())
@@ -116,9 +137,13 @@ class Worlds:
 
         Only a gateway signs: its sign says that people can be heard.
         """
-        running = [world.presence.run() for world in self.all()] if "gateway" in roles else []
+        return [loop for world in self.all() for loop in self.loops_of(world, roles)]
+
+    def loops_of(self, world: World, roles: Collection[str]) -> list[Coroutine[Any, Any, None]]:
+        """What a process runs for one of them."""
+        running = [world.presence.run()] if "gateway" in roles else []
         if "manager" in roles:
-            running += [*(export.run() for export in self.exports), *map(self._manage, self.all())]
+            running += [world.export.run(), self._manage(world)]
         return running
 
     async def _manage(self, world: World) -> None:
@@ -127,7 +152,7 @@ class Worlds:
     # -- what game servers say
 
     async def consume(self, given: ConsumeInput) -> ConsumeReply:
-        world = self.of(given.world)
+        world, began_ns = self.of(given.world), time.time_ns()
         try:
             ticket = self.keyring.passes.ticket(given.ticket_id, given.world)
         except e.TokenRefused as error:
@@ -141,8 +166,10 @@ class Worlds:
             extra={"userId": ticket.user, "ticketId": ticket.tid[:8], "result": type(answer).__name__},
         )
         match answer:
-            case answers.Admitted(number, nickname, region, left_ms):
-                return ConsumeReply(ticket.user, nickname, region, number, left_ms)
+            case answers.Admitted(number, nickname, region, left_ms, trace):
+                above = admit_context(trace, ticket.tid) if trace else ""
+                traceparent = self._consumed(above, given, began_ns) if above else ""
+                return ConsumeReply(ticket.user, nickname, region, number, left_ms, traceparent)
             case answers.ServerFull():
                 raise e.ServerFull(f"server {given.server_id} takes nobody more")
             case answers.ServerUnknown():
@@ -156,6 +183,16 @@ class Worlds:
                 raise e.TicketRefused("the ticket has expired")
             case _:
                 raise e.TicketRefused("there is no such ticket")
+
+    def _consumed(self, above: str, given: ConsumeInput, began_ns: int) -> str:
+        """Tells the span of a consume; returns the context for what follows."""
+        if self._tracer is None:
+            return above
+        span = self._tracer.begin(
+            "consume", above, began_ns=began_ns, world=given.world, server_id=given.server_id
+        )
+        span.end(outcome="admitted")
+        return span.context
 
     async def release(self, name: str, server_id: str, given: ReleaseInput) -> ReleaseReply:
         answer = await self.of(name).room.release(
@@ -203,6 +240,17 @@ class Worlds:
         world = self.of(name)
         board = await world.room.read_board()
         return world_view(name, world.server_type, board, world.room.policy, time.time() * 1e6)
+
+    async def person(self, name: str, user: str) -> PersonView:
+        """What somebody has here; a place whose time is not known has none."""
+        world = self.of(name)
+        seen, board = await world.room.look(user), await world.room.read_board()
+        return person_view(name, user, seen, board, world.room.policy, time.time() * 1e6)
+
+    async def forecast(self, name: str, asked: ForecastInput) -> Forecast:
+        """How long people would wait under another limit or rate."""
+        world = self.of(name)
+        return forecast_view(await world.room.read_board(), world.room.policy, asked)
 
     async def govern(self, name: str, patch: WorldPatch) -> WorldView:
         """Change how a world is run; `PolicyConflict` if it is not at the revision that the patch expects."""

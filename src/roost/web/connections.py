@@ -23,6 +23,7 @@ from aiohttp.web_protocol import RequestHandler
 from roost.core.errors import TooManyRequests
 from roost.core.networks import Network, network_of
 from roost.web.errors import body_of, headers_of
+from roost.web.plain import Asked
 
 log = logging.getLogger("roost.web")
 
@@ -235,7 +236,7 @@ class Connection(RequestHandler):
         return self._left_bytes >= 0
 
 
-def vouch(http: web.Request) -> None:
+def vouch(http: Asked) -> None:
     """The request came with a good token: its connection is not counted by address any more."""
     if isinstance(http.protocol, Connection):
         http.protocol.vouched()

@@ -16,7 +16,9 @@ from typing import Any
 from aiohttp import web
 
 from roost.core.errors import PortTaken, StartFailed
-from roost.web.connections import Connection, ConnectionLimits, Connections
+from roost.web.connections import ConnectionLimits, Connections
+from roost.web.plain import PLAIN
+from roost.web.plain_connection import PlainConnection
 
 SHUTDOWN_GRACE_S = 1.0
 BACKLOG = 1024
@@ -26,16 +28,22 @@ UNREAD_S = 30
 _LISTEN = "0A"
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or an error that says who holds the port."""
+def bind(host: str, port: int, *, shared: bool = False, listens: bool = True) -> socket.socket:
+    """A listening socket, or an error that says who holds the port.
+
+    `shared`: other processes of this user may listen there too, and the kernel hands each connection to one.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted ones inherit it
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)
+        if listens:
+            listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
@@ -52,22 +60,33 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def hold(host: str, port: int) -> socket.socket:
+    """A socket that keeps a port for processes that share it; nothing is ever accepted by it.
+
+    The port is tried alone first: two gateways that share one by mistake would answer by turns.
+    """
+    with bind(host, port, listens=False) as alone:
+        taken = alone.getsockname()[1]
+    return bind(host, taken, shared=True, listens=False)
+
+
 class Site(web.SockSite):
     """The site of a listener whose connections are counted."""
 
-    __slots__ = ("_connections",)
+    __slots__ = ("_connections", "_plain")
 
     def __init__(self, runner: web.AppRunner, listener: socket.socket, limits: ConnectionLimits) -> None:
         super().__init__(runner, listener, backlog=BACKLOG)
         self._connections = Connections(limits)
+        self._plain = runner.app.get(PLAIN)
 
     async def start(self) -> None:
         await web.BaseSite.start(self)
         loop, manager = asyncio.get_running_loop(), self._runner.server
         assert manager is not None
 
-        def connect() -> Connection:
-            return Connection(self._connections, manager, loop=loop, **_OPTIONS)
+        def connect() -> PlainConnection:
+            return PlainConnection(self._plain, self._connections, manager, loop=loop, **_OPTIONS)
 
         self._server = await loop.create_server(connect, sock=self._sock, backlog=self._backlog)
 

@@ -49,8 +49,10 @@ class AskingSource(Protocol):
 class MetricsPage(Collector):
     """Everything that one process shows."""
 
-    def __init__(self, profile: str, sources: Sequence[Source]) -> None:
+    def __init__(self, profile: str, sources: Sequence[Source], role: str) -> None:
+        """`role`: what this process is for, `gateway+manager` where it is for more than one thing."""
         self._profile = profile
+        self._role = role
         self._sources = sources
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -62,9 +64,9 @@ class MetricsPage(Collector):
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily(
-            "roost_info", "Version and profile of this process", labels=["version", "profile"]
+            "roost_info", "Version, profile and role of this process", labels=["version", "profile", "role"]
         )
-        info.add_metric([__version__, self._profile], 1)
+        info.add_metric([__version__, self._profile, self._role], 1)
         yield info
         for source in self._sources:
             yield from source.collect()
@@ -125,7 +127,11 @@ class LoopMetrics:
             failures.add_metric([loop.name], loop.failures)
             if loop.last_good_at is not None:
                 age.add_metric([loop.name], time.monotonic() - loop.last_good_at)
-        yield from (failures, age)
+        lag = HistogramMetricFamily(
+            "roost_event_loop_lag_seconds", "How late pauses of loops ended: the process was busy"
+        )
+        add_histogram(lag, [], self._loops.lag)
+        yield from (failures, age, lag)
 
 
 def add_histogram(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from aiohttp import web
 
 from roost.api.system import Health, Ready
 from roost.core.errors import Unavailable
 from roost.core.loops import Loops
-from roost.web.metrics import CONTENT_TYPE, MetricsPage
+from roost.web.metrics import CONTENT_TYPE
 from roost.web.route import Edge, Request, Route, RouteStats, build_app
 
 OPS_PORT_ABOVE = 1000
@@ -24,6 +25,12 @@ Check = Callable[[], Awaitable[Ready]]
 """Raises why the role cannot serve."""
 
 
+class Page(Protocol):
+    """What `/metrics` shows."""
+
+    async def render(self) -> bytes: ...
+
+
 def check_loops(loops: Loops, answering_since: float = float("-inf")) -> None:
     """Refuse to be ready while a loop fails or is stale that requests depend on; see `Loops.fault`."""
     if fault := loops.fault(answering_since):
@@ -32,7 +39,7 @@ def check_loops(loops: Loops, answering_since: float = float("-inf")) -> None:
 
 
 class Ops:
-    def __init__(self, page: MetricsPage, check: Check) -> None:
+    def __init__(self, page: Page, check: Check) -> None:
         self._page = page
         self._check = check
         self._checking: asyncio.Task[Ready] | None = None

@@ -5,24 +5,23 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from aiohttp import web
-
 from roost.core.networks import Network
+from roost.web.plain import Asked
 
 
-def client_ip(http: web.Request, trusted: Sequence[Network]) -> str:
+def client_ip(http: Asked, trusted: Sequence[Network]) -> str:
     """The nearest address in the chain that is not one of our own proxies."""
     peer = http.remote or ""
     if not trusted:
         return peer
     forwarded = ",".join(http.headers.getall("X-Forwarded-For", ()))  # some proxies add a line of their own
     chain = [part.strip() for part in forwarded.split(",") if part.strip()]
-    while chain and _is_trusted(peer, trusted):
+    while chain and is_trusted(peer, trusted):
         peer = chain.pop()
     return peer if _parsed(peer) is not None else ""
 
 
-def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     ip = _parsed(address)
     return ip is not None and any(ip in network for network in trusted)
 

@@ -7,14 +7,13 @@ in one function per route: a chain of middleware would cost a third of the throu
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
 
@@ -24,45 +23,50 @@ from aiohttp import web
 from roost.api import Message
 from roost.api.tokens import Scope
 from roost.core.errors import (
-    BodyTooLarge,
     Internal,
     InvalidId,
     InvalidInput,
     MalformedJson,
     MethodNotAllowed,
     NotFound,
-    RequestTimeout,
     RoostError,
 )
 from roost.core.grants import NOBODY, Grant, Target
 from roost.core.histogram import Histogram
-from roost.web.auth import Guard, token_in
+from roost.core.networks import Network
+from roost.core.requests import current_request
+from roost.core.tracing import TRACEPARENT, Tracer
+from roost.web.acts import Act, Acts, NoRecorder, Recorder, Refusals
+from roost.web.auth import COOKIE, Guard, by_cookie, token_in
+from roost.web.body import read_in_time
 from roost.web.connections import vouch
 from roost.web.errors import body_of, headers_of, known, status_of
+from roost.web.plain import JSON, PLAIN, Answer, Asked, PlainRequest, PlainRoutes, Reply
+from roost.web.stream import has_begun, note_begun
+from roost.web.tracing import traced
 
 log = logging.getLogger("roost.web")
 
-BODY_S = 10.0
-"""From the headers to the end of the body, however slowly it comes."""
-DRAIN_BYTES = 4 * 1024 * 1024
-DRAIN_S = 2.0
-"""How much, and for how long, of a body that is too large is read, so that its sender can read the answer."""
-
-_JSON = "application/json"
+_NONE: Mapping[str, str] = {}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a handler works on. `query` and `body` are of the types that its route declares."""
 
     path: Mapping[str, str]
     query: Any
     body: Any
-    http: web.Request
+    http: Asked
     request_id: str
     grant: Grant = NOBODY
     """What the token of the caller allows."""
+
+    @property
+    def open(self) -> web.Request:
+        """The request as aiohttp has it, for handlers that answer with more than one piece of JSON."""
+        assert isinstance(self.http, web.Request)
+        return self.http
 
 
 class WithHeaders(NamedTuple):
@@ -70,6 +74,12 @@ class WithHeaders(NamedTuple):
 
     answer: Any
     headers: Mapping[str, str]
+
+
+class Encoded(NamedTuple):
+    """An answer that is JSON already."""
+
+    body: bytes
 
 
 Handler = Callable[[Request], Awaitable[Any]]
@@ -91,6 +101,12 @@ REQUEST_ID = Header(
     f"^{_REQUEST_ID.pattern}$",
 )
 """Read and answered by every route."""
+TRACE = Header(
+    TRACEPARENT,
+    "W3C trace context. Where tracing is on, the request becomes a span below it; of a caller without a "
+    "token the draw decides whether it is sampled.",
+)
+"""Read by every route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +118,8 @@ class Route:
     scope: Scope | None = None
     """What the token must allow; None: everybody may call it."""
     open_in_dev: bool = False
+    by_header_only: bool = False
+    """Whether a session cookie does not count: the token must stand in a header."""
     query: type[Message] | None = None
     body: type[Message] | None = None
     may_lack_body: bool = False
@@ -109,24 +127,33 @@ class Route:
     reply: type[Message] | None = None
     """None: the handler renders its own response, or there is nothing to say (204)."""
     status: int = 200
-    before: Callable[[web.Request], Awaitable[Grant]] | None = None
+    before: Callable[[Asked], Awaitable[Grant]] | None = None
     """Refuses a request, by address for example, before anything of it but the headers is read; what its
     token allows, where it is no route with a scope."""
     acts_on: Callable[[Request], Awaitable[Iterable[Target]]] | None = None
     """What a request would change. A token that is bound to something else is refused."""
     on_refusal: Callable[[Request | None, RoostError], None] | None = None
     """Hears of every refusal; without a request where it was not even read."""
+    act: Act | None = None
+    """What it is as an act of an operator: then it is recorded, also where it is refused."""
+    span: str = ""
+    """The name of its span where a trace may begin with it; empty: only a caller's context has it traced."""
     upgrades: bool = False
     """Whether it answers with a WebSocket."""
     errors: tuple[type[RoostError], ...] = ()
     """What it can be refused with, beyond what every route can."""
-    content_type: str = _JSON
+    content_type: str = JSON
     headers: tuple[Header, ...] = ()
-    """Request headers that it reads, beyond the token and `REQUEST_ID`."""
+    """Request headers that it reads, beyond the token, `REQUEST_ID` and `TRACE`."""
     reply_headers: tuple[Header, ...] = ()
     """Headers that it may answer with when it succeeds."""
     touches_store: bool = True
     """Whether its handler uses the store, and so can meet every fault that the store has."""
+
+    @property
+    def answers_plainly(self) -> bool:
+        """Whether each answer is one piece of JSON, or none."""
+        return self.reply is not None or (self.status == 204 and not self.upgrades)
 
 
 @dataclass(slots=True)
@@ -159,20 +186,52 @@ class Edge:
     body_limit_bytes: int = 262_144
     ids: RequestIds = field(default_factory=RequestIds)
     not_found_hint: str = "/docs lists every address"
+    recorder: Recorder = field(default_factory=NoRecorder)
+    """Hears of every act of an operator."""
+    refusals: Refusals = field(default_factory=Refusals)
+    proxies: Sequence[Network] = ()
+    """Whose X-Forwarded-For is believed."""
+    tracer: Tracer | None = None
 
 
 def build_app(routes: Mapping[Route, RouteStats], edge: Edge) -> web.Application:
     """An application of these routes, each behind its own adapter; everything else is a clear 404 or 405."""
     app = web.Application()
+    app.on_response_prepare.append(note_begun)
+    plain = app[PLAIN] = PlainRoutes(edge.body_limit_bytes)
     for route, stats in routes.items():
-        handler = adapt(route, edge, stats)
+        answer = adapt(route, edge, stats)
+        if edge.tracer is not None:
+            answer = traced(answer, edge.tracer, f"{route.method} {route.path}", route.span)
+        handler = _by_aiohttp(answer)
         app.router.add_route(route.method, route.path, handler)
         if route.method == "GET" and not route.upgrades:
             app.router.add_route("HEAD", route.path, handler)
+        if route.answers_plainly:
+            plain.add(route.method, route.path, answer)
     refuse = _refuser(list(routes), edge.not_found_hint)
     fallback = Route("*", "/{rest:.*}", refuse, "Everything else")
-    app.router.add_route("*", fallback.path, adapt(fallback, edge, RouteStats()))
+    app.router.add_route("*", fallback.path, _by_aiohttp(adapt(fallback, edge, RouteStats())))
     return app
+
+
+def _by_aiohttp(answer: Answer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(http: web.Request) -> web.StreamResponse:
+        has_begun.set(False)
+        found = await answer(http)
+        if not isinstance(found, Reply):
+            return found
+        if has_begun.get() and http.transport is not None:
+            http.transport.abort()  # a body without its end says that it is not whole
+        response = web.Response(body=found.body or None, status=found.status, headers=found.headers)
+        if found.body:
+            response.content_type = JSON
+        response.headers["X-Request-Id"] = found.request_id
+        if found.closes:
+            response.force_close()
+        return response
+
+    return handle
 
 
 def _refuser(routes: list[Route], hint: str) -> Handler:
@@ -191,26 +250,28 @@ def _refuser(routes: list[Route], hint: str) -> Handler:
     return refuse
 
 
-def adapt(
-    route: Route, edge: Edge, stats: RouteStats
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """The aiohttp handler of a route."""
-    guarded = route.scope is not None and not (route.open_in_dev and edge.is_dev)
-    check, ids = edge.guard.check, edge.ids
+def adapt(route: Route, edge: Edge, stats: RouteStats) -> Answer:
+    """Everything around the handler of a route."""
+    scope = route.scope or ""
+    guarded = bool(scope) and not (route.open_in_dev and edge.is_dev)
+    identify, ids = _identifier(route, edge.guard), edge.ids
     before, acts_on = route.before, route.acts_on
     read_query = _query_reader(route.query) if route.query is not None else None
     read_body = _body_reader(route, edge.body_limit_bytes) if route.body is not None else None
     encode = msgspec.json.Encoder().encode
+    acts = Acts(route.act, edge.recorder, edge.proxies, edge.refusals) if route.act is not None else None
+    handler = acts.recorded(route.handler) if acts is not None else route.handler
 
-    async def handle(http: web.Request) -> web.StreamResponse:
+    async def answer(http: Asked) -> Reply | web.StreamResponse:
         started = time.perf_counter()
         request_id = ids.of(http.headers)
-        response: web.StreamResponse
+        current_request.set(request_id)
+        reply: Reply | web.StreamResponse
         grant, request = NOBODY, None
         try:
             if guarded:
-                assert route.scope is not None
-                grant = await check(token_in(http.headers), route.scope)
+                grant = await identify(http)
+                grant.check_scope(scope)
                 vouch(http)
             if before is not None:
                 grant = await before(http)
@@ -220,38 +281,53 @@ def adapt(
             if acts_on is not None and grant.is_bound:
                 for target in await acts_on(request):
                     grant.check(target)
-            answer = await route.handler(request)
-            headers = None
-            if isinstance(answer, WithHeaders):
-                answer, headers = answer
-            if isinstance(answer, web.StreamResponse):
-                response = answer
-            elif answer is None:
-                response = web.Response(status=204)
+            found = await handler(request)
+            headers: Mapping[str, str] = _NONE
+            if isinstance(found, WithHeaders):
+                found, headers = found
+            if isinstance(found, Encoded):
+                reply = Reply(route.status, found.body, request_id, headers)
+            elif found is None:
+                reply = Reply(204, b"", request_id, headers)
+            elif isinstance(found, Message) or not isinstance(found, web.StreamResponse):
+                payload = encode(_with_warnings(found, warnings) if warnings else found)
+                reply = Reply(route.status, payload, request_id, headers)
             else:
-                payload = encode(_with_warnings(answer, warnings) if warnings else answer)
-                response = web.Response(
-                    body=payload, status=route.status, headers=headers, content_type=_JSON
-                )
+                reply = found
+                if not reply.prepared:
+                    reply.headers["X-Request-Id"] = request_id
         except Exception as error:
             told = known(error)
             if route.on_refusal is not None:
                 route.on_refusal(request, told)
-            response = _refusal(error, told, request_id, http, for_everybody=not guarded)
-        if not response.prepared:
-            response.headers["X-Request-Id"] = request_id
-        stats.statuses[response.status] += 1
+            if acts is not None:
+                await acts.refused(http, request, grant, request_id, told)
+            reply = _refusal(error, told, request_id, http, for_everybody=not guarded)
+        stats.statuses[reply.status] += 1
         stats.latency.observe(time.perf_counter() - started)
-        return response
+        return reply
 
-    return handle
+    return answer
 
 
-def _query_reader(wanted: type[Message]) -> Callable[[web.Request], Message]:
+def _identifier(route: Route, guard: Guard) -> Callable[[Asked], Awaitable[Grant]]:
+    """Who asks: by the token in a header, else by the cookie of a session where that counts."""
+    by_token, takes_cookie = guard.identify, not route.by_header_only
+
+    async def identify(http: Asked) -> Grant:
+        token = token_in(http.headers)
+        if not token and takes_cookie and (cookie := http.cookies.get(COOKIE, "")):
+            return await by_cookie(guard, http, cookie)
+        return await by_token(token)
+
+    return identify
+
+
+def _query_reader(wanted: type[Message]) -> Callable[[Asked], Message]:
     """Reads a query into its type. What the type says is found out once: that costs more than the rest."""
     many = {f.encode_name: _takes_many(f.type) for f in msgspec.structs.fields(wanted)}
 
-    def read(http: web.Request) -> Message:
+    def read(http: Asked) -> Message:
         values: dict[str, Any] = {}
         for name, value in http.query.items():
             if name not in many:
@@ -270,9 +346,7 @@ def _takes_many(kind: Any) -> bool:
     return get_origin(plain) in (list, tuple)
 
 
-def _body_reader(
-    route: Route, limit: int
-) -> Callable[[web.Request], Awaitable[tuple[Message, tuple[str, ...]]]]:
+def _body_reader(route: Route, limit: int) -> Callable[[Asked], Awaitable[tuple[Message, tuple[str, ...]]]]:
     """Reads a body into its type, along with the names of fields that nobody here knows."""
     wanted = route.body
     assert wanted is not None
@@ -282,8 +356,8 @@ def _body_reader(
     decode = msgspec.json.Decoder(wanted).decode
     decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-    async def read(http: web.Request) -> tuple[Message, tuple[str, ...]]:
-        raw = await _read_in_time(http, limit)
+    async def read(http: Asked) -> tuple[Message, tuple[str, ...]]:
+        raw = http.body if isinstance(http, PlainRequest) else await read_in_time(http, limit)
         if not raw and route.may_lack_body:
             raw = b"{}"
         try:
@@ -300,48 +374,13 @@ def _body_reader(
     return read
 
 
-async def _read_in_time(http: web.Request, limit: int) -> bytes:
-    if http.content.is_eof():  # nearly always: it came along with the headers
-        return await _read_whole(http, limit)
-    try:
-        async with asyncio.timeout(BODY_S):
-            return await _read_whole(http, limit)
-    except TimeoutError:
-        raise RequestTimeout(f"the body did not arrive within {BODY_S:g} s") from None
-
-
-async def _read_whole(http: web.Request, limit: int) -> bytes:
-    """The whole body, or `BodyTooLarge` after a bounded part of the rest was read and thrown away."""
-    if http.content_length is not None and http.content_length <= limit:
-        return await http.content.read()
-    received = bytearray()
-    async for chunk in http.content.iter_any():
-        received += chunk
-        if len(received) > limit:
-            await _drain(http)
-            raise BodyTooLarge(f"the body is larger than {limit} bytes", hint="send less, or raise the limit")
-    return bytes(received)
-
-
-async def _drain(http: web.Request) -> None:
-    dropped = 0
-    try:
-        async with asyncio.timeout(DRAIN_S):
-            async for chunk in http.content.iter_any():
-                dropped += len(chunk)
-                if dropped > DRAIN_BYTES:
-                    return
-    except TimeoutError:
-        pass
-
-
 def _with_warnings(answer: Any, unknown: tuple[str, ...]) -> dict[str, Any]:
     return {**msgspec.to_builtins(answer), "warnings": [f"unknown field {name}" for name in unknown]}
 
 
 def _refusal(
-    error: Exception, told: RoostError, request_id: str, http: web.Request, *, for_everybody: bool
-) -> web.Response:
+    error: Exception, told: RoostError, request_id: str, http: Asked, *, for_everybody: bool
+) -> Reply:
     status = status_of(type(told))
     if status >= 500:
         expected = isinstance(error, RoostError)
@@ -357,12 +396,5 @@ def _refusal(
                 "reason": str(error),
             },
         )
-    response = web.Response(
-        body=body_of(told, request_id, for_everybody=for_everybody),
-        status=status,
-        headers=headers_of(told),
-        content_type=_JSON,
-    )
-    if status in (408, 413):
-        response.force_close()
-    return response
+    body = body_of(told, request_id, for_everybody=for_everybody)
+    return Reply(status, body, request_id, headers_of(told), closes=status in (408, 413))

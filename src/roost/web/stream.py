@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from aiohttp import web
@@ -12,6 +13,13 @@ from aiohttp import web
 KEEP_ALIVE_S = 15.0
 WRITE_TIMEOUT_S = 10.0
 """A reader that does not take its events for so long is cut off; it can come back with Last-Event-ID."""
+
+has_begun: ContextVar[bool] = ContextVar("has_begun")
+"""Whether the status of an answer went out already: then there can be no other. For requests of aiohttp."""
+
+
+async def note_begun(_: web.Request, __: web.StreamResponse) -> None:
+    has_begun.set(True)
 
 
 class Event(NamedTuple):

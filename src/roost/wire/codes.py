@@ -28,7 +28,7 @@ class Code(IntEnum):
     """The server drains and takes nothing new. Not executed: try elsewhere."""
 
     NOT_OWNER = 16
-    """The server does not own this user."""
+    """The server does not own this user or shard. Not executed; `owner` says who does, if that is known."""
     MOVED = 17
     """The user's home is elsewhere: look it up again. Not executed."""
     MIGRATING = 18
@@ -39,6 +39,12 @@ class Code(IntEnum):
     """A message before this one is missing. Not executed: send again from the missing one on."""
     REFUSED = 21
     """The application says no; the message says why."""
+    BUSY = 22
+    """The lane is full or slow. Not executed: `reason`, `depth` and `retryAfterMs` say how it stands."""
+    STALE = 23
+    """The sender's picture of places is old. Not executed: look them up again."""
+    HALTED = 24
+    """The symbol is halted. Not executed."""
 
 
 BY_NUMBER: dict[int, Code] = {int(code): code for code in Code}

@@ -8,20 +8,20 @@ import logging
 import socket
 import ssl as tls
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from math import inf
 from typing import Any, cast
 
 from roost.core.errors import InvalidInput, PortTaken
 from roost.wire.answer import Answer, refusal
 from roost.wire.codes import Code
-from roost.wire.connection import Call, Connection, Handler, Running
+from roost.wire.connection import Call, Connection, Handler, Running, Taker
 from roost.wire.handshake import OWN_SERVICE, Identity, ServerHandshake
 from roost.wire.limits import DEFAULTS, Limits
 from roost.wire.machine import Machine
 from roost.wire.sweeping import Sweeper
 
-__all__ = ["Answer", "Call", "Connection", "Handler", "WireServer", "refusal"]
+__all__ = ["Answer", "Call", "Connection", "Handler", "Taker", "WireServer", "refusal"]
 
 log = logging.getLogger("roost.wire.server")
 
@@ -52,11 +52,17 @@ class WireServer:
         self._on_open = on_open
         self._server: asyncio.Server | None = None
         self._sockets: set[Connection] = set()
-        self._running: set[Running] = set()
+        self._most = limits.max_in_flight_total
+        self.running: set[Running] = set()
         self._sweeper: Sweeper | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self.in_flight = 0
+        """Calls whose handler is at work."""
         self.handlers: dict[tuple[int, int], Handler] = {}
+        self.takers: dict[tuple[int, int], Taker] = {}
+        self.unknown: dict[int, Answer] = {}
+        """By service the answer to methods that it does not have, where it is not UNKNOWN_METHOD."""
         self.connections: set[Connection] = set()
         """Those whose handshake is over."""
         self.is_draining = False
@@ -67,11 +73,23 @@ class WireServer:
 
     def register(self, service: int, method: int, handler: Handler, *, in_task: bool = False) -> None:
         """`in_task`: run it in a task from the start (see `stepping`)."""
+        self._check_free(service, method)
+        self.handlers[service, method] = _in_task(handler) if in_task else handler
+
+    def register_taker(self, service: int, methods: Iterable[int], taker: Taker) -> None:
+        """`taker` gets all calls of these methods that one read brings: for those that come in masses.
+
+        They count as at work until each is answered; the budget of a call ends it, as a promised one.
+        """
+        for method in methods:
+            self._check_free(service, method)
+            self.takers[service, method] = taker
+
+    def _check_free(self, service: int, method: int) -> None:
         if service == OWN_SERVICE or not (0 < service < 65536 and 0 <= method < 65536):
             raise InvalidInput(f"no service may be {service} with method {method}: 1 to 65535 and 0 to 65535")
-        if (service, method) in self.handlers:
+        if (service, method) in self.handlers or (service, method) in self.takers:
             raise InvalidInput(f"service {service} has a handler for method {method} already")
-        self.handlers[service, method] = _in_task(handler) if in_task else handler
 
     async def start(
         self, at: socket.socket | tuple[str, int], ssl: tls.SSLContext | None = None
@@ -103,7 +121,7 @@ class WireServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self.drain()
-        tasks = [running.task for running in self._running if running.task is not None]
+        tasks = [running.task for running in self.running]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -120,25 +138,28 @@ class WireServer:
             for connection in list(self._sockets):
                 connection.cut("the server ends")
 
-    @property
-    def in_flight(self) -> int:
-        """Calls whose handler is at work."""
-        return len(self._running)
-
     # -- for connections
 
-    def began(self, running: Running) -> None:
-        self._running.add(running)
-        self._idle.clear()
-        self._decide()
-        if running.deadline < inf and self._sweeper is not None:
-            self._sweeper.watch(running.deadline)
+    def began(self, deadline: float, calls: int = 1) -> None:
+        """So many at once, of which the first is due at `deadline`."""
+        self.in_flight = at_work = self.in_flight + calls
+        if at_work == calls:
+            self._idle.clear()
+        if at_work >= self._most:
+            self._decide()
+        if deadline < inf and self._sweeper is not None and deadline < self._sweeper.earliest:
+            self._sweeper.watch(deadline)
 
-    def ended(self, running: Running) -> None:
-        self._running.discard(running)
-        self._decide()
-        if not self._running:
+    def ended(self, calls: int = 1) -> None:
+        self.in_flight = at_work = self.in_flight - calls
+        if not self.takes_calls:
+            self._decide()
+        if not at_work:
             self._idle.set()
+
+    def room(self) -> int:
+        """Calls that may still begin."""
+        return 0 if self.is_draining else self._most - self.in_flight
 
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
@@ -151,8 +172,7 @@ class WireServer:
         log.debug("wire: connection ended", extra={"peer": connection.name, "reason": why})
 
     def _decide(self) -> None:
-        has_room = len(self._running) < self._limits.max_in_flight_total
-        self.takes_calls = has_room and not self.is_draining
+        self.takes_calls = self.in_flight < self._most and not self.is_draining
 
     def count(self, what: str) -> None:
         self.counts[what] += 1
@@ -179,11 +199,13 @@ class WireServer:
         )
 
     def _sweep(self, now: float) -> float:
-        waiting = [one for one in self._running if not one.is_answered]
+        waiting = [one for one in self.running if not one.is_answered]
         for running in waiting:
             if running.deadline <= now:
                 running.connection.late(running)
-        return min((one.deadline for one in waiting if not one.is_answered), default=inf)
+        in_tasks = min((one.deadline for one in waiting if not one.is_answered), default=inf)
+        promised = min((connection.end_late(now) for connection in list(self._sockets)), default=inf)
+        return min(in_tasks, promised)
 
 
 def _in_task(handler: Handler) -> Handler:

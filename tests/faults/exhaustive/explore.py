@@ -90,8 +90,12 @@ def _memory_fault(world: World, server: Server) -> str:
 
 
 def is_settled(world: World) -> bool:
-    """Everything is answered, nobody is on the move, and somebody can go on."""
-    return set(world.gate.state) == {"d"} and world.record.st != "M"
+    """Everything is answered, nobody is on the move, somebody can go on, and the map names whoever serves,
+    under their epoch or a later one."""
+    record = world.record
+    if set(world.gate.state) != {"d"} or record.st == "M":
+        return False
+    return all(one.name == record.s and one.epoch <= record.e for one in world.serving())
 
 
 class Explorer:
@@ -175,4 +179,6 @@ class Explorer:
         stuck = reached.find(0)
         if stuck < 0:
             return Found(count, depth, True)
-        return Found(count, depth, True, "I4: the user is stuck for ever", self._story(stuck))
+        return Found(
+            count, depth, True, "I4: the user is stuck, or the map wrong, for ever", self._story(stuck)
+        )

@@ -8,7 +8,7 @@ from tests.faults.exhaustive.explore import KINDS, Bounds
 
 
 class Without(NamedTuple):
-    """A rule, where its loss shows, and what it breaks; empty: nothing that this model sees."""
+    """A rule, where its loss shows, and what it breaks."""
 
     rule: str
     bounds: Bounds
@@ -62,6 +62,7 @@ TAKEN_AWAY = [
     Without("r9", TWO, "I2"),
     Without("r10", ONE, "I5"),
     Without("look_first", Bounds(faults=3, ops=2, moves=0, kinds=kinds("pause", "failover", "idle")), "I1"),
-    Without("reassert", ONE, ""),
+    Without("reassert", ONE, "I4"),
 ]
-"""Re-assert: repair heals what a request finds. It is for those of whom no request comes, and the journal."""
+"""Re-assert: repair heals what a request finds. It is for those of whom no request comes, whose server the
+map would never name again, and for the journal."""

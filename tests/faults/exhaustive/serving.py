@@ -276,6 +276,9 @@ def _renew(world: World, server: Server, turn: Renewal, rules: Rules) -> Iterato
     elif not server.lease or world.record.s in ("", name):
         failed(after, name, turn)
         yield f"{name} gets no epoch: its lease is over", after, ""
+    elif rules.reassert and world.record.e < server.epoch:
+        store.keep(after, store.reassert(world, name, server.epoch, rules))
+        yield f"{name} finds a map from before its grant, and tells it again", after, ""
     else:
         leave(after, name, rules)
         yield f"{name} gets no epoch: the user is {world.record.s}'s. It lets go", after, ""

@@ -267,6 +267,7 @@ class Player:
     # -- what a carrier asks of a client
 
     is_connected = True
+    traceparent: bytes | None = None
 
     def context(self) -> dict[str, Any]:
         return {"nickname": self.user}

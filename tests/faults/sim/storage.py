@@ -116,7 +116,7 @@ class SimTopology:
     def _verb(self, call: Call) -> str:
         if call.script is None:
             return ""
-        source = call.script[0]
+        source = call.script[1]
         if source not in self._verbs:
             self._verbs[source] = _name_of(source)
         return self._verbs[source]
@@ -132,15 +132,16 @@ class SimTopology:
             reply = self._valkey.ask(call.packed)
         return reply
 
-    def _tell_time(self, call: Call, source: bytes, parameters: tuple[Any, ...]) -> None:
+    def _tell_time(self, call: Call, load: bytes, source: bytes, parameters: tuple[Any, ...]) -> None:
         """A script that asks for the time gets ours."""
         at = self._times.get(source)
         if at is None:
             at = self._times[source] = _place_of_time(source)
         if at:
             parameters = (*parameters[:at], self._now_us(), *parameters[at + 1 :])
-            call.script = (source, parameters)
-            call.packed = pack(("EVALSHA", sha1(source).hexdigest(), *parameters))
+            call.script = (load, source, parameters)
+            run = load.replace(b"EVAL", b"EVALSHA")
+            call.packed = pack((run, sha1(source).hexdigest(), *parameters))
 
 
 def _name_of(source: bytes) -> str:

@@ -138,14 +138,12 @@ class Town:
         self._lost = 0
         self._lives = 0
         self._news = 0
-        self._bindings = self._made_bindings()
+        self._bindings = self.bindings()
 
     # -- what processes ask of the world
 
     def bindings(self) -> Bindings:
-        return self._bindings
-
-    def _made_bindings(self) -> Bindings:
+        """For one process: what it gathers for the store dies with it."""
         return Bindings(self.store, BindingSettings(slow_start_seconds=0), None)  # type: ignore[arg-type]
 
     def now_us(self) -> int:

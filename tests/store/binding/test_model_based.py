@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
@@ -330,5 +331,6 @@ class Machine(StoreMachine):
         assert told == model.told
 
 
+@pytest.mark.timeout(400)
 def test_whatever_happens_in_whatever_order_the_store_is_as_the_model_says(server: RunningServer) -> None:
     run_machine(Machine, server, examples=80)

@@ -272,3 +272,56 @@ async def test_a_repair_ends_a_mark(town: Town) -> None:
     assert repaired.epoch > promised
     assert await town.binders(source) == []
     await invariants(town)
+
+
+async def test_many_are_frozen_at_once_and_each_is_judged_alone(town: Town) -> None:
+    source, _, epoch = await two(town)
+    third = await town.opens("s3", cap=2)
+    bob, cat, dan = [(await town.bind(user, source)).epoch for user in ("bob", "cat", "dan")]  # type: ignore[union-attr]
+
+    answers = await town.freezes(
+        source,
+        third,
+        ("ann", epoch, "m1"),
+        ("bob", bob - 1, "m2"),
+        ("eve", 1, "m3"),
+        ("cat", cat, "m4"),
+        ("dan", dan, "m5"),
+    )
+
+    first, not_now, nobody, second, full = answers
+    assert isinstance(first, Frozen)
+    assert isinstance(second, Frozen)
+    assert isinstance(not_now, NotOwner)
+    assert not_now.record is not None
+    assert (not_now.record.owner, not_now.record.epoch) == (source, bob)
+    assert isinstance(nobody, NotOwner)
+    assert nobody.record is None
+    assert full == NoRoom("all full"), "the seats of those before count"
+    assert await town.binders(third) == ["ann", "cat"]
+    await invariants(town)
+
+
+async def test_many_are_committed_at_once_and_each_is_judged_alone(town: Town) -> None:
+    source, target, epoch = await two(town)
+    bob = (await town.bind("bob", source)).epoch  # type: ignore[union-attr]
+    cat = (await town.bind("cat", source)).epoch  # type: ignore[union-attr]
+    frozen = await town.freezes(source, target, ("ann", epoch, "m1"), ("bob", bob, "m2"), ("cat", cat, "m3"))
+    ann, bob, cat = [answer.epoch for answer in frozen if isinstance(answer, Frozen)]
+    back = await town.renew("bob", source, bob)
+    assert isinstance(back, Renewed)
+
+    first, gone, second = await town.commits(
+        target, ("ann", "m1", ann), ("bob", "m2", bob), ("cat", "m3", cat)
+    )
+
+    assert (first, second) == (Committed(), Committed())
+    assert isinstance(gone, Gone)
+    assert gone.record is not None
+    assert (gone.record.owner, gone.record.epoch) == (source, back.epoch)
+    assert [(user, server) for user, server, why in await town.told() if why == "moved"] == [
+        ("ann", "s2"),
+        ("cat", "s2"),
+    ]
+    assert (await town.binders(source), await town.binders(target)) == (["bob"], ["ann", "cat"])
+    await invariants(town)

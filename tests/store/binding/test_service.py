@@ -11,10 +11,21 @@ import pytest
 from roost.api.discovery import Change
 from roost.binding.model import BindingChange
 from roost.binding.partition import JournalAnswer, JournalEntry, Kept, Lost
-from roost.binding.scripts import Beaten, Bound, NoServer, NotOwner, Placed, Released, Renewed, Repaired
+from roost.binding.scripts import (
+    Beaten,
+    Bound,
+    Committed,
+    Frozen,
+    NoServer,
+    NotOwner,
+    Placed,
+    Released,
+    Renewed,
+    Repaired,
+)
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
-from roost.core.errors import InvalidId, InvalidInput
+from roost.core.errors import InvalidId, InvalidInput, StoreRefused
 from roost.core.events import Gap
 from roost.core.owner import Owner
 from roost.store.store import Store
@@ -262,3 +273,32 @@ async def test_bad_input_is_refused_before_it_reaches_the_store(store: Store, ca
 
 async def test_nobody_takes_them_on_an_empty_store(store: Store) -> None:
     assert await (await bindings_of(store)).resolve("entity", "ann") == NoServer("none registered")
+
+
+async def test_moves_of_one_turn_are_one_call_and_a_bad_record_fails_nobody_else(town: Town) -> None:
+    store = town.store
+    bindings = await bindings_of(store, S1, S2)
+    placed = [await bindings.bind("entity", user, S1) for user in ("ann", "bob", "cat")]
+    epochs = [answer.epoch for answer in placed if isinstance(answer, Placed)]
+    words = store.library.scripts["binding", "freeze"].stats.words
+    before = words["FREEZES"]
+
+    asked = [
+        bindings.freeze("entity", user, S1, epoch, f"m-{user}", S2, ttl_ms=3000)
+        for user, epoch in zip(("ann", "bob", "cat"), epochs, strict=True)
+    ]
+    frozen = [answer.epoch for answer in await asyncio.gather(*asked) if isinstance(answer, Frozen)]
+    assert len(frozen) == 3
+    assert words["FREEZES"] == before + 1
+
+    await store.call("DEL", town.user_key("bob"))
+    await store.call("SET", town.user_key("bob"), "no record")
+    moved = await asyncio.gather(
+        *(
+            bindings.commit("entity", user, f"m-{user}", S2, epoch)
+            for user, epoch in zip(("ann", "bob", "cat"), frozen, strict=True)
+        ),
+        return_exceptions=True,
+    )
+    assert isinstance(moved[1], StoreRefused)
+    assert (moved[0], moved[2]) == (Committed(), Committed())

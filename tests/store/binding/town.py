@@ -179,19 +179,29 @@ class Town:
         ttl_ms: int = 3000,
         type_: str = TYPE,
     ) -> Frozen | NotOwner | NoRoom:
-        return await self.scripts.freeze(
+        asked = (user, epoch, move)
+        return (await self.freezes(owner, target, asked, ttl_ms=ttl_ms, type_=type_))[0]
+
+    async def freezes(
+        self,
+        owner: Owner,
+        target: Owner,
+        *asked: tuple[str, int, str],
+        ttl_ms: int = 3000,
+        type_: str = TYPE,
+    ) -> list[Frozen | NotOwner | NoRoom]:
+        answer = await self.scripts.freeze(
             type=type_,
-            user=user,
             server=owner.server_id,
             life=owner.life,
-            epoch=epoch,
-            move=move,
             target_server=target.server_id,
             target_life=target.life,
             ttl_ms=ttl_ms,
             max_step_ms=MAX_STEP_MS,
             now=self.now,
+            asked=[part for one in asked for part in one],
         )
+        return answer.each()
 
     async def frozen(self, user: str, epoch: int, source: Owner, target: Owner, **more: Any) -> int:
         answer = await self.freeze(user, source, epoch, target, **more)
@@ -201,16 +211,20 @@ class Town:
     async def commit(
         self, user: str, target: Owner, epoch: int, *, move: str = "m1", type_: str = TYPE
     ) -> Committed | Gone:
-        return await self.scripts.commit(
+        return (await self.commits(target, (user, move, epoch), type_=type_))[0]
+
+    async def commits(
+        self, target: Owner, *asked: tuple[str, str, int], type_: str = TYPE
+    ) -> list[Committed | Gone]:
+        answer = await self.scripts.commit(
             type=type_,
-            user=user,
-            move=move,
             server=target.server_id,
             life=target.life,
-            epoch=epoch,
             max_step_ms=MAX_STEP_MS,
             now=self.now,
+            asked=[part for one in asked for part in one],
         )
+        return answer.each()
 
     async def reassert(self, owner: Owner, *held: tuple[str, int], type_: str = TYPE) -> list[Record | None]:
         answer: Reasserted = await self.scripts.reassert(

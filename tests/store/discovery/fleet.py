@@ -341,6 +341,7 @@ async def _suspects(store: Store) -> dict[str, set[str]]:
 
 
 async def _history_ages(store: Store) -> dict[str, int]:
+    """Seconds in whole hours, rounded up: two looks at the same age are alike."""
     found = await keys_below(store, discovery_keys(store.keys)["history"])
     ages = await asyncio.gather(*(store.call("TTL", key, key=key) for key in found.values()))
-    return dict(zip(found, ages, strict=True))
+    return {id_: age if age < 0 else -(-age // 3600) * 3600 for id_, age in zip(found, ages, strict=True)}

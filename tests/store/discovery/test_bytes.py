@@ -9,6 +9,7 @@ from roost.discovery.service import Discovery
 from roost.store import scopes
 from roost.store.store import Store
 from roost.testing import RunningServer
+from tests.store.reading import used_memory
 
 INSTANCES = 1000
 
@@ -29,11 +30,6 @@ def usual(n: int) -> RegisterInput:
         health=HealthCheck("http", "grpc", "/healthz"),
         system_info={"os": "linux", "arch": "x86_64", "cpu": 16, "memoryMb": 32768},
     )
-
-
-def used_memory(server: RunningServer) -> int:
-    lines = server.command_reply("INFO", "memory").decode().splitlines()
-    return int(next(line for line in lines if line.startswith("used_memory:")).partition(":")[2])
 
 
 async def test_bytes_per_instance(store: Store, server: RunningServer) -> None:

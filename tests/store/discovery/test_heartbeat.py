@@ -109,6 +109,18 @@ async def test_g4_a_late_beat_does_not_touch_the_life_that_follows_a_removal(fle
     assert await fleet.beat("a", former) == Fenced(later)
 
 
+async def test_g4_who_did_not_hear_that_it_is_back_shall_register_again(fleet: Fleet) -> None:
+    """The store forgot it, it registered again, and the answer was lost: its beats are of the life before."""
+    former = T0 - 5
+    life = await fleet.add("a", former_life=former)
+    before = await invariants(fleet.store)
+
+    assert await fleet.beat("a", former, load=99) == Unknown()
+
+    assert await invariants(fleet.store) == before
+    assert await fleet.beat("a", life) == Ok()
+
+
 async def test_a_life_that_a_failover_lost_shall_register_again(fleet: Fleet) -> None:
     life = await fleet.add("a")
     assert await fleet.beat("a", life + 10) == Unknown()

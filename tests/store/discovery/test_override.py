@@ -41,6 +41,44 @@ async def test_it_survives_a_new_registration_under_the_same_server_id(fleet: Fl
     assert (await fleet.feed())[-1].fields["override"] == DRAIN.decode()
 
 
+async def test_a_drain_that_was_ordered_for_one_life_is_over_with_it(any_fleet: Fleet) -> None:
+    life = await any_fleet.add("a", server_id="501")
+    ordered = Override(drain=True, weight=5, drain_life=str(life))
+    await any_fleet.override("a", encode(ordered))
+    assert await any_fleet.beat("a") == Drain()
+    assert await orders(any_fleet) == {"a": ordered}
+
+    await any_fleet.remove("a")
+    await any_fleet.add("b", server_id="501")
+    assert await any_fleet.beat("b") == Ok()
+    assert await orders(any_fleet) == {"b": Override(weight=5)}
+
+
+async def test_a_drain_for_one_life_holds_for_the_next_of_the_same_process(any_fleet: Fleet) -> None:
+    """It was frozen for longer than its lease and registers again by itself: it must not take users again."""
+    life = await any_fleet.add("a", server_id="501")
+    await any_fleet.override("a", encode(Override(drain=True, weight=5, drain_life=str(life))))
+    for _ in range(2):
+        await any_fleet.die("a", life)
+        life = await any_fleet.add("a", server_id="501", former_life=life)
+
+        ordered = Override(drain=True, weight=5, drain_life=str(life))
+        assert await any_fleet.beat("a") == Drain()
+        assert await orders(any_fleet) == {"a": ordered}
+        assert (await any_fleet.feed())[-1].fields["override"] == encode(ordered).decode()
+    await invariants(any_fleet.store)
+
+
+async def test_a_drain_for_another_life_than_the_former_is_left_as_it_is(fleet: Fleet) -> None:
+    first = await fleet.add("a", server_id="501")
+    await fleet.override("a", encode(Override(drain=True, drain_life=str(first))))
+    await fleet.remove("a")
+    second = await fleet.add("a", server_id="501")
+    await fleet.die("a", second)
+    await fleet.add("a", server_id="501", former_life=second)
+    assert await fleet.beat("a") == Ok()
+
+
 async def test_it_survives_death_and_return_of_an_instance_without_a_server_id(fleet: Fleet) -> None:
     life = await fleet.add("a")
     await fleet.override("a", DRAIN)

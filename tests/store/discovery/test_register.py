@@ -248,6 +248,23 @@ async def test_a_former_life_is_fenced_by_a_later_one(fleet: Fleet) -> None:
     assert (await invariants(fleet.store)).index["a"].life == later
 
 
+async def test_g4_who_comes_back_twice_from_one_life_has_one_life(fleet: Fleet) -> None:
+    """The answer to the first attempt was lost, and the process tries anew."""
+    former = T0 - 5
+    life = await fleet.add("a", former_life=former)
+    fleet.now += SECOND
+    assert await fleet.register("a", former_life=former) == Registered(life)
+    assert await fleet.told() == [("added", "a", "ready")]
+
+
+async def test_g4_a_second_process_fences_who_did_not_hear_that_it_is_back(fleet: Fleet) -> None:
+    former = T0 - 5
+    await fleet.add("a", former_life=former)
+    later = await fleet.add("a")
+    assert await fleet.register("a", former_life=former) == Fenced(later)
+    assert await fleet.beat("a", former) == Fenced(later)
+
+
 async def test_a_removal_of_an_earlier_life_does_not_refuse_a_later_one(fleet: Fleet) -> None:
     """The removal that counts is that of its own life or of one after it."""
     life = await fleet.add("a")

@@ -57,6 +57,13 @@ async def test_who_died_is_unknown_and_stays_dead_not_removed(fleet: Fleet) -> N
     assert (await invariants(fleet.store)).gone["a"].startswith("no-response\t")
 
 
+async def test_who_did_not_hear_that_it_is_back_stops_all_the_same(fleet: Fleet) -> None:
+    """The answer to its registration was lost, so it knows the life before."""
+    await fleet.add("a", former_life=T0 - 5)
+    assert await fleet.remove("a", T0 - 5) == Left()
+    assert (await invariants(fleet.store)).index == {}
+
+
 async def test_a_late_stop_of_an_earlier_life_does_not_remove_the_later_one(fleet: Fleet) -> None:
     former = await fleet.add("a")
     later = await fleet.add("a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
@@ -557,5 +558,6 @@ class Votes(StoreMachine):
         assert {who: last[who] for who in seen} == seen, "the feed and the store differ"
 
 
+@pytest.mark.timeout(400)
 def test_whoever_votes_and_dies_in_whatever_order_the_majority_decides(server: RunningServer) -> None:
     run_machine(Votes, server)

@@ -74,6 +74,25 @@ async def test_a_start_whose_answer_was_lost_is_repeated(store: Store) -> None:
     assert [job.id for job in await records.running()] == ["j1"]
 
 
+async def test_the_feed_hears_of_every_state_of_a_job_once(store: Store) -> None:
+    records = JobRecords(store)
+    await records.start(order())
+    await records.start(order())
+    tenure, job = await led(store), (await records.get("j1")).job
+    await records.save(tenure, "j1", Progress(), Turn("running", "running"))
+    for _ in range(2):
+        await records.turn(job, "paused", "ordered", ("running",))
+    await records.turn(job, "running", "", ("paused",))
+    await records.save(tenure, "j1", Progress(), Turn("running", "done", "all left", free=True, ended=True))
+    await records.turn(job, "paused", "ordered", ("running",))
+
+    told = [(entry.fields["event"], entry.fields["why"]) for entry in await store.feed(drain()).newest(10)]
+
+    assert told == [("started", ""), ("paused", "ordered"), ("running", ""), ("done", "all left")]
+    (first, *_) = await store.feed(drain()).newest(10)
+    assert (first.fields["job"], first.fields["type"], first.fields["parts"]) == ("j1", TYPE, "501:7")
+
+
 async def test_an_old_controller_writes_nothing(store: Store) -> None:
     records = JobRecords(store)
     await records.start(order())

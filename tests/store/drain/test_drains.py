@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from roost.api.drain import NowhereToMove, SchemaPoint, UnknownJob, WrongJobState
+from roost.api.drain import MAX_BLOCK_MS, NowhereToMove, SchemaPoint, UnknownJob, WrongJobState
+from roost.binding.drain import outward
 from roost.binding.drain.line import is_canary
 from roost.binding.drain.model import DrainRequest
+from roost.binding.drain.outward import AT_TARGET
 from roost.testing.waiting import eventually
 from tests.store.drain.town import TYPE, Town
 
@@ -127,7 +129,7 @@ async def test_a_canary_pauses_by_itself_and_goes_on_when_it_is_resumed(town: To
     await town.settle(old, *USERS)
     town.lead()
 
-    job = await town.start("501", canary=20)
+    job = await town.start("501", canary=20, max_block_ms=MAX_BLOCK_MS)  # no answer is late on a busy machine
     paused = await town.becomes(job, "paused")
 
     first = [user for user in USERS if is_canary(user, job.id, 20)]
@@ -145,7 +147,7 @@ async def test_a_canary_whose_moves_come_back_stops(town: Town) -> None:
     old.judge = lambda user, force: ("returned", "digests differ")
     town.lead()
 
-    paused = await town.becomes(await town.start("501", canary=50), "paused")
+    paused = await town.becomes(await town.start("501", canary=50, max_block_ms=MAX_BLOCK_MS), "paused")
 
     assert paused.why.startswith("canary: ")
     assert "digests differ" in paused.why
@@ -203,7 +205,29 @@ async def test_a_party_moves_in_one_call_to_one_server(town: Town) -> None:
     assert len(await town.owners(party)) == 1
 
 
-async def test_the_source_that_died_ends_its_part_and_the_job_fails(town: Town) -> None:
+async def test_a_party_that_is_too_large_holds_up_nobody_and_goes_when_the_deadline_is_over(
+    town: Town,
+) -> None:
+    old, _ = await town.open("501"), await town.open("502")
+    party = [f"p{number:03}" for number in range(AT_TARGET + 1)]
+    await town.settle(old, *party, "zoe")
+    for user in party:
+        old.cached[user] = (False, 99_000, False, "now", "raid", 0)
+    old.alone_by_force = True
+    town.lead()
+
+    job = await town.start("501", deadline_s=3.0)
+    await eventually(lambda: "zoe" in old.moved, "whoever stands behind them has moved")
+    assert list(old.moved) == ["zoe"]
+    done = await town.becomes(job, "done", over=True)
+
+    assert done.counts["moved"] == AT_TARGET + 2
+    assert done.counts["forced"] == AT_TARGET + 1
+
+
+async def test_the_source_that_died_ends_its_part_and_the_job_fails(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, other = await town.open("501"), await town.open("502")
     await town.settle(old, *USERS)
     old.gate.clear()
@@ -212,13 +236,41 @@ async def test_the_source_that_died_ends_its_part_and_the_job_fails(town: Town) 
     await eventually(lambda: bool(old.at_once), "moves are under way")
 
     await old.die()
+    monkeypatch.setattr(outward, "GONE_S", 0.5)
     failed = await town.becomes(job, "failed", over=True)
 
     assert "501 ended" in failed.why
     assert not other.retired
 
 
-async def test_a_source_whose_death_is_noticed_late_ends_its_part_all_the_same(town: Town) -> None:
+async def test_a_source_that_was_frozen_beyond_its_lease_is_emptied_under_its_next_life(town: Town) -> None:
+    """The map places its users anew; it takes no others meanwhile, and leaves."""
+    old, _ = await town.open("501"), await town.open("502")
+    await town.settle(old, *USERS)
+    old.gate.clear()
+    town.lead()
+    job = await town.start("501")
+    await eventually(lambda: bool(old.at_once), "moves are under way")
+    first = old.owner
+
+    await old.register_again()
+    old.gate.set()
+    done = await town.becomes(job, "done", over=True)
+
+    assert old.retired
+    assert (first.life, done.lives) != (old.owner.life, {"501": first.life})
+    assert done.lives == {"501": old.owner.life}
+    assert [
+        row.open for row in await town.bindings.servers(TYPE) if row.server_id == "501" and row.alive
+    ] == [False]
+    await town.drains.rollback(job.id)
+    await town.becomes(job, "cancelled", over=True)
+    assert not old.retired
+
+
+async def test_a_source_whose_death_is_noticed_late_ends_its_part_all_the_same(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By then so many moves have failed that the job waits, as if the database were away."""
     old, _ = await town.open("501"), await town.open("502")
     await town.settle(old, *USERS)
@@ -230,6 +282,7 @@ async def test_a_source_whose_death_is_noticed_late_ends_its_part_all_the_same(t
     await old.stop()
     paused = await town.becomes(job, "paused")
     await old.die()
+    monkeypatch.setattr(outward, "GONE_S", 0.5)
 
     assert paused.why.startswith("blocked: ")
     assert "501 ended" in (await town.becomes(job, "failed", over=True)).why

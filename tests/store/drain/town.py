@@ -58,6 +58,8 @@ class Double:
         self.moves: list[str] = []
         """Users whose move was asked for, in order."""
         self.moved = Counter[str]()
+        self.alone_by_force = False
+        """Whether its parties are too large: by force each of them goes alone."""
         self.roles: set[str] = set()
         self.retired = False
         self.at_once = self.most_at_once = 0
@@ -83,10 +85,19 @@ class Double:
             labels=labels,
             ttl_seconds=60.0,
         )
+        self._given = given
         registered = await self.town.discovery.register(given)
         self.instance_id = registered.instance_id
         self.owner = Owner(self.owner.server_id, registered.life)
         self._beating = asyncio.create_task(self._beat(version, capacity))
+
+    async def register_again(self) -> None:
+        """As by a process that was frozen beyond its lease: a new life, which holds nobody of the old one."""
+        self.cached.clear()
+        again = msgspec.structs.replace(
+            self._given, instance_id=self.instance_id, former_life=self.owner.life
+        )
+        self.owner = Owner(self.owner.server_id, (await self.town.discovery.register(again)).life)
 
     async def _beat(self, version: str, capacity: int) -> None:
         while not self.town.is_over:
@@ -118,6 +129,8 @@ class Double:
         try:
             await self.gate.wait()
             parties = {self.cached[user][4] for user in users if user in self.cached} - {""}
+            if self.alone_by_force and terms["force"]:
+                parties.clear()
             with_them = [
                 user for user, known in self.cached.items() if known[4] in parties and known[3] == "now"
             ]
@@ -259,8 +272,8 @@ class Gate:
         self.name = name
         self._town = town
 
-    async def tell(self, job: Job, *, final: bool, taken: int = 10) -> None:
-        report = GateReport(gate=self.name, taken=taken, answered=taken, is_final=final)
+    async def tell(self, job: Job, *, final: bool, taken: int = 10, seen: str = "") -> None:
+        report = GateReport(gate=self.name, taken=taken, answered=taken, is_final=final, seen=seen)
         await self._town.drains.tell(job.id, self.name, report)
 
 

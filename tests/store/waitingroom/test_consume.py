@@ -130,3 +130,26 @@ async def test_a_ticket_does_not_come_back_with_its_holder(world: World) -> None
     await world.release("ann", "dropped")
     await world.gets_ticket("ann")
     assert await world.consume("ann", ticket.tid) == Unknown()
+
+
+async def test_the_trace_of_who_was_sampled_goes_along_from_the_entry_to_the_consume(world: World) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    await world.mode("queue-all")
+    await world.report(cap=2)
+    await world.enter("ann", trace=trace)
+    await world.enter("bob")
+
+    ticked = await world.tick()
+
+    tids = dict(zip(ticked.tickets[::2], ticked.tickets[1::2], strict=True))
+    assert ticked.traces == [tids["ann"], trace]
+    told = [
+        entry.fields.get("trace", "") for entry in await world.feed() if entry.fields["event"] == "promoted"
+    ]
+    assert told == [trace, ""]
+    sampled, other = await world.consume("ann", tids["ann"]), await world.consume("bob", tids["bob"])
+    assert isinstance(sampled, Admitted)
+    assert isinstance(other, Admitted)
+    assert (sampled.trace, other.trace) == (trace, "")
+    await world.release("ann", how="clean")
+    assert "trace" not in await world.person("ann")

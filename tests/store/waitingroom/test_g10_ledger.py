@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from roost.store.store import Store
 from roost.testing import RunningServer
 from roost.waitingroom.scripts import (
@@ -435,6 +437,7 @@ HOW_OFTEN = {
 STEPS = [step for step, times in HOW_OFTEN.items() for _ in range(times)]
 
 
+@pytest.mark.timeout(400)
 def test_g10_whatever_happens_in_whatever_order_nothing_is_issued_without_room(server: RunningServer) -> None:
     async def live_through(store: Store, rng: random.Random) -> None:
         ledger = Ledger(store)

@@ -156,6 +156,34 @@ async def test_people_of_an_ended_life_are_let_out_part_by_part(world: World) ->
     assert (await invariants(world)).servers == {}
 
 
+async def test_people_of_many_ended_lives_share_one_bound(world: World) -> None:
+    """A whole fleet may end in one write, which the store must not be held up by."""
+    servers = ("s1", "s2", "s3")
+    for server in servers:
+        await world.report(server, cap=2)
+        for user in (f"{server} a", f"{server} b"):
+            await world.gets_ticket(user)
+            await world.goes_in(user, server)
+    ended = [(server, 7, "-") for server in servers]
+    left = [await world.sync(*ended, count=3) for _ in range(2)]
+    assert [answer.remaining for answer in left if isinstance(answer, Synced)] == [3, 0]
+    assert (await invariants(world)).servers == {}
+
+
+async def test_people_of_replaced_lives_share_the_bound_and_are_let_out_by_reports(world: World) -> None:
+    for server in ("s1", "s2"):
+        await world.report(server, cap=1)
+        await world.gets_ticket(f"{server} a")
+        await world.goes_in(f"{server} a", server)
+    await world.sync(("s1", 9, "1"), ("s2", 9, "1"), count=1)
+    states = [(await world.person(f"{server} a"))["state"] for server in ("s1", "s2")]
+    assert states == ["left", "inside"]
+    assert await world.status("s2 a") == NoPlace("crash"), "they are taken for out all the same"
+    assert await world.report("s2", cap=1, life=9, shown=False) == Reported(0)
+    assert (await world.person("s2 a"))["state"] == "left"
+    await invariants(world)
+
+
 async def test_the_lives_that_ended_are_bounded(world: World) -> None:
     for life in range(1, 250):
         await world.sync(("s1", life, "-"))

@@ -95,6 +95,7 @@ class World:
         region: str = "",
         party: str = "",
         size: int = 1,
+        trace: str = "",
     ) -> Entered:
         """`receipt` is (seq, birth of the world that gave it)."""
         seq, born = receipt or ("", "")
@@ -114,6 +115,7 @@ class World:
             forfeit=self.forfeit,
             party=party,
             size=size,
+            trace=trace,
             period_ms=self.period_ms,
             burst=10,
             lines=list(self.weights),

@@ -185,3 +185,18 @@ def test_the_shares_are_what_would_be_lost_without_anybody() -> None:
     assert shares["b"] == pytest.approx(0.75, abs=0.01)
     assert ConsistentHash().shares() == {}
     assert ConsistentHash({"idle": 0}).shares() == {"idle": 0.0}
+
+
+def test_the_circle_is_told_at_evenly_spread_places_and_keys_lie_on_it() -> None:
+    table = ConsistentHash(["a", "b", "c"])
+    assert ConsistentHash().owners_at(8) == []
+    owners = table.owners_at(slots.SLOTS)
+    assert {name: owners.count(name) / slots.SLOTS for name in "abc"} == pytest.approx(table.shares())
+    assert table.owners_at(4) == [
+        owners[0],
+        owners[slots.SLOTS // 4],
+        owners[slots.SLOTS // 2],
+        owners[3 * slots.SLOTS // 4],
+    ]
+    for key in ("ann", "bob", "cid"):
+        assert owners[round(ConsistentHash.position_of(key) * slots.SLOTS)] == table.get_node(key)

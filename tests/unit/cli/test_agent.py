@@ -7,14 +7,15 @@ import signal
 
 import pytest
 
-from roost.api.discovery import HealthCheck, Instance, Probe, RegisterInput
-from roost.cli.agent import CHECK_INTERVAL_S, FAILURES_TO_HANG, ProgramCheck
+from roost.api.discovery import HealthCheck, Instance, Probe, Registered, RegisterInput
+from roost.cli.agent import CHECK_INTERVAL_S, FAILURES_TO_HANG, Agent, Orders, ProgramCheck
+from roost.cli.leaving import Note
 from roost.cli.program import Action, Program, parse_action
-from roost.core.errors import InvalidInput
+from roost.core.errors import InvalidInput, OutcomeUnknown, ServerIdTaken
 from roost.core.loops import Loops
 from roost.discovery.probes import Prober
 from roost.sdk.heart import Registration
-from roost.testing import FakeClock
+from roost.testing import FakeClock, FakeRegistry, FakeTransport
 
 WELL, FAILS = Probe(True, 1.0, ""), Probe(False, 0.0, "connection refused")
 
@@ -117,3 +118,77 @@ async def test_a_crash_is_an_end_that_nobody_asked_for(
         program.send(stop)
     await program.wait()
     assert program.crashed is crashed
+
+
+class SlowRegistry(FakeRegistry):
+    """A registration that has arrived is taken up some turns later: what is sent after it may come before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = asyncio.Event()
+
+    async def register(self, given: RegisterInput) -> Registered:
+        self.arrived.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return await super().register(given)
+
+
+class ShortProgram(Program):
+    """Ends as soon as its registration is under way."""
+
+    def __init__(self, registry: SlowRegistry) -> None:
+        self._registry = registry
+
+    async def wait(self) -> int:
+        await self._registry.arrived.wait()
+        return 0
+
+    @property
+    def crashed(self) -> bool:
+        return False
+
+
+async def test_a_program_that_ends_while_it_is_registered_does_not_stay_known() -> None:
+    transport = FakeTransport()
+    transport.registry = registry = SlowRegistry()
+    fields = {"type": "game", "group": "kr-1", "server_id": "501"}
+    agent = Agent(transport.client(), ShortProgram(registry), fields, Orders(), Note(None))
+    assert await agent.run() == 0
+    assert registry.script.count("register") == 1
+    assert registry.instances == {}
+
+
+class Unlucky(FakeRegistry):
+    """The first registration is carried out and not answered; the others are certainly not carried out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = asyncio.Event()
+
+    async def register(self, given: RegisterInput) -> Registered:
+        if self.instances:
+            self.refused.set()
+            raise ServerIdTaken
+        await super().register(given)
+        raise OutcomeUnknown
+
+
+class WaitingProgram(ShortProgram):
+    def __init__(self, registry: Unlucky) -> None:
+        self._unlucky = registry
+
+    async def wait(self) -> int:
+        await self._unlucky.refused.wait()
+        for _ in range(50):  # the refusal is heard
+            await asyncio.sleep(0)
+        return 0
+
+
+async def test_a_registration_that_may_be_known_is_taken_back_whatever_came_after_it() -> None:
+    transport = FakeTransport()
+    transport.registry = registry = Unlucky()
+    fields = {"type": "game", "group": "kr-1", "server_id": "501"}
+    agent = Agent(transport.client(), WaitingProgram(registry), fields, Orders(), Note(None))
+    assert await agent.run() == 0
+    assert registry.instances == {}

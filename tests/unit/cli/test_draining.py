@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,14 +12,18 @@ import pytest
 import typer
 from rich.console import Console
 
+from roost.api.discovery import InstanceList
 from roost.api.drain import (
     CertificateView,
+    DrainInput,
+    DrainReply,
     JobCounts,
     JobList,
     JobView,
     Pauses,
     PlannedServer,
     PlanView,
+    WrongJobState,
 )
 from roost.cli import following
 from roost.cli.context import Context
@@ -266,3 +271,60 @@ def test_a_canary_is_a_percentage(text: str, number: int) -> None:
 def test_what_is_no_percentage_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         percent(text)
+
+
+class Hook(Context):
+    """A stop hook whose gateway answers so, by path: an error is raised; the last answer stays."""
+
+    def __init__(self, **answers: list[Any]) -> None:
+        super().__init__({JSON: True})
+        self._answers = answers
+        self.asked: list[str] = []
+
+    def ask(self, method: str, path: str, reply: Any, **_: Any) -> Any:
+        name = "servers" if path.startswith("/sd/") else "start" if method == "POST" else "job"
+        self.asked.append(name)
+        left = self._answers[name]
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def waited(hook: Hook, seconds: float = 60) -> int:
+    try:
+        following.wait(hook, DrainInput(JOB.servers), seconds)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+THERE = InstanceList([SimpleNamespace(server_id=JOB.servers[0])], 1)  # type: ignore[list-item]
+GONE = InstanceList([], 1)
+
+
+def test_a_stop_hook_asks_until_a_gateway_answers_sits_out_a_pause_and_returns_when_the_server_has_left() -> (
+    None
+):
+    paused = msgspec.structs.replace(JOB, state="paused")
+    hook = Hook(
+        start=[StoreUnavailable("the store is away"), DrainReply(job=JOB)],
+        job=[paused, StoreUnavailable("the store is away"), DONE],
+        servers=[THERE, THERE, GONE],
+    )
+    assert waited(hook) == 0
+    assert hook.asked == ["start", "start", "job", "job", "job", "servers", "servers", "servers"]
+
+
+def test_a_stop_hook_gives_up_in_time_for_whoever_goes_on_without_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert waited(Hook(start=[DrainReply(job=JOB)], job=[JOB], servers=[THERE]), 0.05) == 1
+    assert f"not over after 0.05 s: job {ULID} is running" in capsys.readouterr().err
+    assert waited(Hook(start=[StoreUnavailable("away")], job=[], servers=[]), 0.05) == 1
+    assert "no gateway has taken the order" in capsys.readouterr().err
+
+
+def test_a_refusal_ends_a_stop_hook_at_once() -> None:
+    with pytest.raises(WrongJobState):
+        waited(Hook(start=[WrongJobState("the last server")], job=[], servers=[]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from roost.cli import nouns
-from roost.cli.app import app
+from roost.cli.app import app, noun_modules
 
-NAMES = sorted(module.name for module in pkgutil.iter_modules(nouns.__path__))
+NAMES = sorted(noun_modules())
 HEAVY = ("aiohttp", "numpy", "msgspec", "rich", "roost.settings", "uvloop")
 
 
@@ -42,9 +41,19 @@ def test_a_typing_error_names_what_was_meant() -> None:
     assert "instances" in done.output
 
 
-def test_a_short_command_does_not_load_what_it_does_not_use() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "roost", "version"]
+def modules_loaded_by(*arguments: str) -> set[str]:
+    command = [sys.executable, "-X", "importtime", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def test_a_short_command_does_not_load_what_it_does_not_use() -> None:
+    loaded = modules_loaded_by("-m", "roost", "version")
     assert "roost.cli.context" in loaded
     assert loaded & set(HEAVY) == set()
+
+
+def test_only_an_entity_server_loads_the_databases() -> None:
+    loaded = modules_loaded_by("-c", "import roost.roles")
+    assert "roost.app" in loaded
+    assert "sqlalchemy" not in loaded

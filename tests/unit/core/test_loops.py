@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from roost.core.errors import StoreUnavailable
-from roost.core.loops import END, FAILING_S, STALE_S, Loops, up_to_date
+from roost.core.loops import END, FAILING_S, LAG_S, STALE_S, Loops, up_to_date
 from roost.testing import FakeClock
 
 
@@ -219,3 +220,34 @@ async def test_only_the_time_in_which_the_store_answers_counts() -> None:
         assert loops.fault(answering_since=back_at) == ""
         await clock.advance(FAILING_S + 3)
         assert "has failed" in loops.fault(answering_since=back_at)
+
+
+async def test_lag_is_measured_where_no_loop_pauses() -> None:
+    clock = FakeClock()
+    loops = Loops(clock)
+    watching = asyncio.create_task(loops.watch_lag())
+    await asyncio.sleep(0)
+    await clock.advance(10 * LAG_S)
+    watching.cancel()
+
+    assert loops.lag.count > 1
+    assert [loop.failures for loop in loops.all()] == [0]
+
+
+async def test_a_pause_that_ends_late_is_seen_as_lag_of_the_event_loop() -> None:
+    loops = Loops()
+
+    async def step() -> object:
+        is_late = next(turns) == 1
+        asyncio.get_running_loop().call_soon(time.sleep, 0.3 if is_late else 0)
+        return END if loops.lag.count == 2 else None
+
+    turns = itertools.count(1)
+    await loops.keep_running("busy", step, pause_s=0.05)
+
+    late = sum(
+        count for bound, count in zip((*loops.lag.bounds, 9.0), loops.lag.counts, strict=True) if bound > 0.1
+    )
+    assert loops.lag.count == 2
+    assert late >= 1
+    assert loops.lag.total >= 0.2

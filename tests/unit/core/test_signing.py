@@ -21,6 +21,7 @@ GOLDEN = {
     Kind.RECEIPT: "v1.k1.UmhlbGxv.QEsetnyq7OQy1KakWy6-R-LJw7IErqaM566DB72--xo",
     Kind.LOGIN: "v1.k1.R2hlbGxv.ZKMM2c1q7ZVZGkWz6-y4LLG5XRzOS_nK16wkaMG5TMI",
     Kind.RESUME: "v1.k1.U2hlbGxv.VtYCqSy0W251D2rnLiY9_7jSyZfCSAOtmAvo8kuELpM",
+    Kind.CONSOLE: "v1.k1.Q2hlbGxv.Z5SJTLOJ-EnnF6T-KpOnYSnFEwo_sKPIlPLhL_HegSg",
     Kind.ENTRY: "v1.k1.RWhlbGxv.30BeRe2fN0Fs6OUDf2Xs0mZ96znh1p6AZVH5fWUN7P8",
     Kind.LIFE: "v1.k1.TGhlbGxv.1NKjRMkDSPz01aeWmjdpxKDcTW5UHT6JBEvHXo5JXUA",
 }
@@ -52,6 +53,7 @@ def test_the_type_bytes_stay_as_they_were_released() -> None:
         "LIFE": b"L",
         "LOGIN": b"G",
         "RESUME": b"S",
+        "CONSOLE": b"C",
     }
 
 

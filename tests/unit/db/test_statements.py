@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.db.statements import DIALECTS, DialectName, statements
+from roost.db.statements import DIALECTS, DialectName, Statement, statements
 
 MYSQL = {
     "claim": (
@@ -75,17 +75,27 @@ def test_mariadb_claims_and_reads_in_one_statement(name: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-def test_the_others_claim_and_read_in_one_statement(dialect: DialectName) -> None:
+def test_the_others_claim_by_update_and_only_postgresql_reads_in_the_same_statement(
+    dialect: DialectName,
+) -> None:
     assert text(dialect, "claim").startswith("UPDATE roost_users SET")
     assert text(dialect, "claim_unless_leased").startswith("UPDATE roost_users SET")
     assert " ON CONFLICT (type, user_id) DO UPDATE SET " in text(dialect, "claim_new")
-    assert all(" RETURNING " in text(dialect, name) for name in RETURNING)
+    answers = {" RETURNING " in text(dialect, name) for name in RETURNING}
+    assert answers == {dialect == "postgresql"}
+
+
+def test_sqlite_flushes_many_rows_in_one_statement_by_the_same_rule() -> None:
+    for rows, statement in statements("sqlite").flush_together.items():
+        assert statement.sql.count("SELECT") == rows
+        assert "roost_users.epoch = new.epoch AND roost_users.revision < new.revision" in statement.sql
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_value_is_written_into_the_text(dialect: DialectName) -> None:
-    for statement in statements(dialect):
-        if statement is not None:
+    known = statements(dialect)
+    for statement in (*known, *known.flush_together.values()):
+        if isinstance(statement, Statement):
             values = {name: name for name in statement.names}
             assert statement.in_order(values) == statement.names
 

@@ -475,6 +475,17 @@ async def test_a_wipe_is_seen_also_where_the_new_history_is_longer_already(ward:
     assert ward.told == []
 
 
+async def test_a_store_that_has_its_memory_back_makes_nobody_unhealthy(ward: Ward) -> None:
+    """The same lives are there as before: they have nothing to register again for."""
+    there = [ward.see("501"), ward.see("502")]
+    ward.checker.hear(Change("snapshot", 0, "0", instances=[]))
+    ward.checker.hear(Change("snapshot", 1, "1", instances=there))
+    ward.now += REGISTER_AGAIN_S + 1
+    ward.checker.give_up_missing()
+    assert ward.told == []
+    assert ward.checker.is_server_healthy("501")
+
+
 async def test_a_second_snapshot_does_not_cut_the_grace_short(ward: Ward) -> None:
     ward.see("501")
     ward.see("502")

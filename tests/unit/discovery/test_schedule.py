@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
-from roost.discovery import schedule as schedule_module
 from roost.discovery.schedule import BURST_S, LEAST_SHARE, FreeTime, Schedule
 
 
@@ -123,9 +121,7 @@ def test_a_busy_thread_asks_less_but_never_nothing() -> None:
 
 def test_free_time_is_what_the_thread_did_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
     now, used = 0.0, 0.0
-    clock = SimpleNamespace(monotonic=lambda: now, thread_time=lambda: used)
-    monkeypatch.setattr(schedule_module, "time", clock)
-    free_time = FreeTime()
+    free_time = FreeTime(lambda: now, lambda: used)
     assert free_time() == 1.0
     for _ in range(100):
         now, used = now + 0.2, used + 0.15

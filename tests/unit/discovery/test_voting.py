@@ -16,8 +16,12 @@ class Box:
         self.calls: list[list[Vote]] = []
         self.joined = False
         self.is_away = False
+        self.away_after: int | None = None
+        """So many more calls are answered."""
 
     async def vote(self, checker: str, votes: Sequence[Vote], *, leave: bool = False) -> Checkers:
+        if self.away_after is not None:
+            self.is_away, self.away_after = self.away_after == 0, max(0, self.away_after - 1)
         if self.is_away:
             raise StoreUnavailable("away")
         self.calls.append(list(votes))
@@ -69,6 +73,20 @@ async def test_what_could_not_be_told_is_told_later(box: Box, voting: Voting) ->
     box.is_away = False
     await voting.send()
     assert box.calls == [[about("a")]]
+
+
+async def test_a_change_of_the_live_checkers_is_said_also_where_the_rest_could_not_be_told(
+    box: Box, voting: Voting
+) -> None:
+    """Else who judges whom would stay as it was: nobody might judge what a dead checker did."""
+    voting.say(*about("a"))
+    await voting.send()
+    box.others, box.away_after = ("other",), 1
+    with pytest.raises(StoreUnavailable):
+        await voting.send()
+    box.is_away, box.away_after = False, None
+    assert await voting.send()
+    assert not await voting.send()
 
 
 async def test_everything_is_told_again_when_the_live_checkers_change(box: Box, voting: Voting) -> None:

@@ -13,21 +13,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.discovery import RegisterInput
-from roost.api.queue import Asking, ReportInput, ReportReply
+from roost.api.queue import Asking, How, ReportInput, ReportReply
 from roost.core.clock import SystemClock
 from roost.core.errors import (
+    Forbidden,
     InvalidInput,
     OutcomeUnknown,
+    RequestTimeout,
     RoostError,
     ServerFull,
     StoreUnavailable,
     TicketRefused,
+    TooManyRequests,
+    Unavailable,
 )
 from roost.core.loops import Loops
 from roost.core.passes import Passes, Ticket
 from roost.core.signing import MasterKey
 from roost.sdk import door as module
 from roost.sdk.door import ATTEMPTS, AlreadyConnected, Door
+from roost.sdk.guests import TOLD_AT_ONCE, Guest, Leaves
 from roost.sdk.heart import Registration
 from roost.testing import FakeAdmission, eventually
 
@@ -314,6 +319,22 @@ async def test_a_consume_whose_caller_hung_up_is_settled() -> None:
     assert (room.reports[-1].users, room.reports[-1].counted) == (0, 1)
 
 
+async def test_a_refusal_of_the_moment_settles_no_consume() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.script.hold("consume")
+    asking = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
+    await eventually(lambda: "ann" in room.inside, "the store to let them in")
+    asking.cancel()
+    room.script.allow("consume")
+    room.script.refuse("consume", TooManyRequests(), times=1)
+    await asyncio.gather(asking, return_exceptions=True)
+    await eventually(lambda: not door.settling, "what became of it")
+    await door.tell_leaves()
+    assert room.released == [("ann", "failed")]
+
+
 async def test_a_leave_is_told_later_if_not_now_and_who_dropped_is_counted_until_then() -> None:
     room = Room()
     door = door_to(room)
@@ -328,6 +349,54 @@ async def test_a_leave_is_told_later_if_not_now_and_who_dropped_is_counted_until
     await door.report()
     assert sorted(room.released) == [("ann", "dropped"), ("bob", "clean")]
     assert room.reports[-1].users == 0
+
+
+@pytest.mark.parametrize("error", [TooManyRequests(), Unavailable(), RequestTimeout()])
+async def test_g12_a_refusal_of_the_moment_loses_no_leave(error: RoostError) -> None:
+    room = Room()
+    door = door_to(room)
+    ann = await door.consume(ticket_of("ann"))
+    room.script.refuse("*", error)
+    await door.leave(ann, "dropped")
+    room.script.allow()
+    await door.tell_leaves()
+    assert room.released == [("ann", "dropped")]
+
+
+async def test_leaves_that_stay_refused_hold_up_no_others() -> None:
+    """A proof by a key that was dropped, of a life before this one."""
+    told: list[str] = []
+    asked = 0
+
+    async def release(guest: Guest, how: How) -> None:
+        nonlocal asked
+        asked += 1
+        if guest.life == "1":
+            raise Forbidden("nothing proves it")
+        told.append(guest.user_id)
+
+    leaves = Leaves(release)
+    for number in range(TOLD_AT_ONCE):
+        leaves.add(Guest(f"u{number}", "", "", f"c{number}", "1"), "dropped")
+    leaves.add(Guest("ann", "", "", "c", "2"), "dropped")
+    await leaves.tell()
+    assert told == ["ann"]
+    assert asked == TOLD_AT_ONCE + 1, "each once"
+    assert leaves.dropped == TOLD_AT_ONCE
+
+
+async def test_leaves_are_not_all_tried_while_nobody_answers() -> None:
+    tried: list[str] = []
+
+    async def release(guest: Guest, how: How) -> None:
+        tried.append(guest.user_id)
+        raise StoreUnavailable
+
+    leaves = Leaves(release)
+    for number in range(2 * TOLD_AT_ONCE):
+        leaves.add(Guest(f"u{number}", "", "", f"c{number}", "1"), "dropped")
+    await leaves.tell()
+    assert len(tried) == TOLD_AT_ONCE
 
 
 async def test_the_loop_tells_what_could_not_be_told() -> None:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import time
 from types import SimpleNamespace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from roost.api.discovery import Beat, BeatReply, Instance, RegisterInput
 from roost.core.clock import SystemClock
-from roost.core.errors import NotAuthenticated, StoreUnavailable, UnknownInstance
+from roost.core.errors import (
+    NotAuthenticated,
+    RequestTimeout,
+    RoostError,
+    ServerIdTaken,
+    StoreUnavailable,
+    TooManyRequests,
+    Unavailable,
+    UnknownInstance,
+)
 from roost.core.events import Mark
 from roost.core.lease import Tenure
 from roost.core.loops import Loops
 from roost.discovery.probes import Prober
 from roost.discovery.service import Discovery
+from roost.sdk import client as client_module
 from roost.sdk import door as door_module
 from roost.sdk import heart as heart_module
 from roost.sdk.direct import sweeper as sweeper_module
@@ -45,6 +55,35 @@ def registration() -> Registration:
     return Registration(RegisterInput("game", "kr-1", server_id="501", capacity=10), "i-1", "7", 10.0)
 
 
+# -- the id of a predecessor
+
+
+async def test_a_predecessor_whose_lease_was_prolonged_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of a small fleet died together: the second keeps its id for three leases, its successor waits."""
+    monkeypatch.setattr(client_module, "LONGEST_DEFAULT_TTL_S", 0.1)
+    monkeypatch.setattr(client_module, "HELD_BACK_S", 5.0)
+    monkeypatch.setattr(client_module, "ID_RETRY_S", 0.01)
+    transport = FakeTransport()
+    server: dict[str, Any] = {"type": "game", "group": "kr-1", "server_id": "502"}
+    async with transport.client() as client:
+        dead = await client.register(**server)
+        asyncio.get_running_loop().call_later(0.3, lambda: transport.registry.instances.pop(dead.instance_id))
+        async with client.registered(**server) as successor:
+            assert successor.instance_id != dead.instance_id
+
+
+async def test_who_lives_on_is_no_predecessor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LONGEST_DEFAULT_TTL_S", 0.1)
+    monkeypatch.setattr(client_module, "HELD_BACK_S", 0.1)
+    monkeypatch.setattr(client_module, "ID_RETRY_S", 0.01)
+    server: dict[str, Any] = {"type": "game", "group": "kr-1", "server_id": "502"}
+    async with FakeTransport().client() as client:
+        await client.register(**server)
+        with pytest.raises(ServerIdTaken):
+            async with client.registered(**server):
+                pass
+
+
 # -- the heart
 
 
@@ -56,6 +95,30 @@ async def test_the_heart_beats_on_after_a_reply_that_nobody_expected() -> None:
             await eventually(lambda: transport.script.count("heartbeat") >= 3, "beats after the failure")
             assert failures(client.loops, "sdk-heartbeat") == 1
             await eventually(lambda: client.loops.loop("sdk-heartbeat").failing_since is None, "recovery")
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_beat_shows_the_proof_of_its_life_and_takes_a_new_one(
+    monkeypatch: pytest.MonkeyPatch, by_hand: bool
+) -> None:
+    """The key that signed it may be about to be dropped."""
+    transport = FakeTransport()
+    shown: list[str] = []
+
+    async def renew(instance_id: str, beat: Beat) -> BeatReply:
+        shown.append(beat.proof)
+        return BeatReply("OK", "by the new key" if beat.proof != "by the new key" else "")
+
+    monkeypatch.setattr(transport.registry, "heartbeat", renew)
+    async with transport.client(heartbeat_interval_ms=20) as client:
+        registered = await client.register(type="game", group="kr-1")
+        if by_hand:
+            for _ in range(3):
+                await client.heartbeat(registered.instance_id)
+        else:
+            client.start_auto_heartbeat(registered.instance_id)
+            await eventually(lambda: len(shown) >= 3, "beats")
+        assert shown[:3] == [registered.proof, "by the new key", "by the new key"]
 
 
 async def test_an_instance_whose_beat_fails_does_not_keep_others_from_beating(
@@ -111,6 +174,21 @@ async def test_a_hung_server_that_lost_its_lease_registers_again_when_its_main_l
         registration.hung_since = None
         transport.script.refuse("heartbeat", UnknownInstance("its lease ended"), times=1)
         await eventually(lambda: transport.script.count("register") == 2, "its return")
+
+
+async def test_a_beat_that_tells_of_a_hung_main_loop_is_followed_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It renews no lease: who woke is not to wait for a whole interval until one does."""
+    monkeypatch.setattr(heart_module, "RETRY_SHARE", 0.0)
+    transport = FakeTransport()
+    async with transport.client(heartbeat_interval_ms=600_000) as client:
+        registered = await client.register(type="game", group="kr-1", ttl_seconds=30)
+        registration = client.start_auto_heartbeat(registered.instance_id)
+        registration.hung_since = time.monotonic() - 16
+        registration.status = "draining"  # is told at once
+        await eventually(lambda: transport.script.count("heartbeat") >= 3, "beats while it hangs")
+        registration.hung_since = None
 
 
 async def test_the_tick_of_the_main_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +304,23 @@ async def test_a_watch_that_was_cut_off_goes_on_after_the_last_change() -> None:
         await changes.aclose()
     assert [change.event for change in seen] == ["snapshot", "added"]
     assert [call.given for call in transport.script.calls if call.verb == "watch"] == [None, Mark(1, 1)]
+
+
+@pytest.mark.parametrize("error", [TooManyRequests(), Unavailable(), RequestTimeout()])
+async def test_a_watch_outlives_a_refusal_of_the_moment_and_goes_on_after_the_last_change(
+    error: RoostError,
+) -> None:
+    transport = FakeTransport()
+    async with transport.client(loops=Loops(NoWaiting())) as client:
+        changes = client.watch("game")
+        await client.register(type="game", group="kr-1", instance_id="a")
+        seen = [await anext(changes)]
+        transport.registry.interrupt(StoreUnavailable())
+        transport.script.refuse("watch", error, times=2)
+        await client.register(type="game", group="kr-1", instance_id="b")
+        seen.append(await anext(changes))
+        await changes.aclose()
+    assert [change.event for change in seen] == ["snapshot", "added"]
 
 
 async def test_a_refusal_that_repeating_cannot_cure_ends_a_watch() -> None:

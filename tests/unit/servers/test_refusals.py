@@ -52,7 +52,7 @@ async def test_outside_profile_dev_only_the_token_opens_the_metrics(
 ) -> None:
     guard, shown = OneToken(token), token_in(headers)
     if passes:
-        await guard.check(shown, "read")
+        await guard.identify(shown)
     else:
         with pytest.raises(e.NotAuthenticated):
-            await guard.check(shown, "read")
+            await guard.identify(shown)

@@ -15,6 +15,7 @@ from roost.waitingroom.rules import (
     parse_classes,
     parse_worlds,
     poll_ms,
+    wait_seconds,
 )
 
 RANKS = st.integers(1, 3_000_000)
@@ -108,3 +109,21 @@ def test_the_told_time_is_rounded_up(rank: int, pace: int) -> None:
     told = eta_seconds(rank, pace, pace)
     assert told is not None
     assert told[0] >= rank * 1000 / pace
+
+
+@pytest.mark.parametrize(
+    ("people", "free", "leaving", "issue", "seconds"),
+    [
+        (0, 0, 0.0, 100.0, 0.0),
+        (50, 50, 0.0, 100.0, 0.5),
+        (50, 0, 5.0, 100.0, 10.0),
+        (50, 40, 5.0, 100.0, 2.0),
+        (50, 50, 5.0, 1.0, 50.0),
+        (50, 0, 0.0, 100.0, None),
+        (50, 50, 1.0, 0.0, None),
+    ],
+)
+def test_the_last_waits_for_free_places_for_those_who_leave_and_for_the_rate(
+    people: int, free: int, leaving: float, issue: float, seconds: float | None
+) -> None:
+    assert wait_seconds(people, free, leaving, issue) == seconds

@@ -6,10 +6,11 @@ import hashlib
 
 import pytest
 
-from roost.api.queue import WorldPatch
+from roost.api.queue import ForecastInput, WorldPatch
 from roost.core.errors import InvalidInput
 from roost.waitingroom.rules import Policy
-from roost.waitingroom.views import changes_in, world_view
+from roost.waitingroom.scripts import Seen
+from roost.waitingroom.views import changes_in, forecast_view, person_view, world_view
 from tests.unit.waitingroom.desk import board_of, long_line
 
 OPENS_US = 1_800_000_000_000_000
@@ -55,3 +56,29 @@ def test_what_is_left_out_of_a_patch_stays_and_null_takes_away() -> None:
 def test_odd_changes_are_refused(patch: WorldPatch) -> None:
     with pytest.raises(InvalidInput):
         changes_in(patch)
+
+
+def test_a_person_is_told_a_time_only_where_the_line_moves() -> None:
+    seen = Seen("waiting", "", 100, 3, "Ann", "", 0, "")
+    moving = person_view("main", "ann", seen, board_of(long_line()), Policy(), OPENS_US)
+    assert (moving.state, moving.class_name, moving.rank, moving.away_ahead) == ("waiting", "base", 100, 3)
+    assert (moving.eta_seconds, moving.eta_high_seconds) == (5, 5)
+    held = person_view("main", "ann", seen, board_of(long_line(), mode="hold"), Policy(), OPENS_US)
+    assert held.eta_seconds is None
+    nobody = person_view("main", "bob", Seen("", "", 0, 0, "", "", 0, ""), board_of(long_line()), Policy(), 0)
+    assert (nobody.state, nobody.class_name) == ("unknown", "")
+
+
+def test_a_forecast_takes_what_is_asked_about_and_else_what_is() -> None:
+    board = board_of(long_line(1000, fast=2000), rate="4")
+    as_it_is = forecast_view(board, Policy(), ForecastInput())
+    assert (as_it_is.waiting, as_it_is.free, as_it_is.issue_per_second) == (1000, 0, 4.0)
+    assert (as_it_is.leaving_per_second, as_it_is.last_seconds, as_it_is.median_seconds) == (
+        2.0,
+        500.0,
+        250.0,
+    )
+    faster = ForecastInput(waiting=100, rate=None, leaving_per_second=50.0)
+    assert forecast_view(board, Policy(), faster).last_seconds == 2.0
+    with pytest.raises(InvalidInput):
+        forecast_view(board, Policy(), ForecastInput(limit=-2))

@@ -32,7 +32,7 @@ class Role:
 
 async def test_a_crowd_that_asks_costs_one_check() -> None:
     role = Role()
-    page = Ops(MetricsPage("dev", ()), role.check)
+    page = Ops(MetricsPage("dev", (), "gateway"), role.check)
     answers = await asyncio.gather(*(page.check_readiness(ASKED) for _ in range(100)))
     assert {answer.status for answer in answers} == {"ready"}
     assert role.checks == 1
@@ -43,7 +43,7 @@ async def test_all_of_them_hear_why_not_and_the_next_hears_what_is_true_then(
 ) -> None:
     monkeypatch.setattr(ops, "READY_S", 0.0)
     role = Role()
-    page = Ops(MetricsPage("dev", ()), role.check)
+    page = Ops(MetricsPage("dev", (), "gateway"), role.check)
     role.fault = Unavailable("starting")
     answers = await asyncio.gather(*(page.check_readiness(ASKED) for _ in range(3)), return_exceptions=True)
     assert [str(answer) for answer in answers] == ["starting"] * 3

@@ -9,6 +9,7 @@ where it has seen nothing the figure is None, never 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
@@ -47,6 +48,8 @@ class GateReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     uncounted: int = 0
     """Users beyond what a gate can follow: their messages are in no figure, so the report is incomplete."""
     is_final: bool = False
+    seen: str = ""
+    """The state of the job, as the gate knew it."""
     at: float = 0.0
     """Seconds since 1970 by the gate's clock."""
 
@@ -68,6 +71,23 @@ class GateReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     def _figures(self) -> tuple[int, ...]:
         outcomes = (self.taken, self.answered, self.unknown, self.open, *self.refused.values())
         return (*outcomes, self.doubled, self.reordered, self.disconnected, self.uncounted)
+
+
+def together(first: GateReport, then: GateReport) -> GateReport:
+    """What one gate counted for a job that went on after its end: on the way there, and on the way back."""
+    names = ("taken", "forwarded", "answered", "unknown", "open", "resent", "doubled", "reordered")
+    sums = {
+        name: getattr(first, name) + getattr(then, name) for name in (*names, "disconnected", "uncounted")
+    }
+    refused = Counter(first.refused)
+    refused.update(then.refused)
+    return msgspec.structs.replace(
+        then,
+        users=max(first.users, then.users),
+        refused=dict(refused),
+        longest_pause_ms=max(first.longest_pause_ms, then.longest_pause_ms),
+        **sums,
+    )
 
 
 class Certificate(msgspec.Struct, kw_only=True, rename="camel"):

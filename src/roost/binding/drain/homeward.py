@@ -39,18 +39,19 @@ class Homeward:
         """User → why they were not brought back."""
         self.is_over = False
 
-    async def next(self, now: float) -> list[Shift]:
+    async def next(self, now: float, *, more: bool) -> list[Shift]:
+        """`more`: whether the store's list may still grow, by those who are on their way or not saved yet."""
         if self.is_over or len(self._under_way) >= AT_ONCE:
             return []
         self._progress.pinned = dict(list(self.stayed.items())[:MAX_PINNED])
         page = await self._records.moved(self._order.id, self._cursor, PAGE)
         if not page:
-            self.is_over = not self._left and not self._under_way
+            self.is_over = not (more or self._left or self._under_way)
             self._cursor, self._left = "", False
             return []
-        self._cursor = page[-1][0]
         due = [one for one in page if self._is_due(one[0], now)]
         records = await asyncio.gather(*(self._view.bindings.read(self._order.type, user) for user, _ in due))
+        self._cursor = page[-1][0]  # not before: a page of which the map did not tell is read again
         found = (
             self._shift(user, source, record.owner if record else None)
             for (user, source), record in zip(due, records, strict=True)
@@ -70,9 +71,12 @@ class Homeward:
         else:
             self._stays(user, moved.why, now)
 
-    def unsent(self, shift: Shift, user: str, now: float) -> None:
+    def unsent(self, shift: Shift, user: str, now: float, *, tried: bool) -> None:
         self._under_way.discard(user)
-        self._stays(user, "its server cannot be reached", now)
+        if tried:
+            self._stays(user, "its server cannot be reached", now)
+        else:
+            self._again(user, now)
 
     # -- inside
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
+
+from roost.binding.party import MOST_IN_PARTY
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 10.0
@@ -42,6 +44,8 @@ class Line:
         self._ready: deque[tuple[str, ...]] = deque()
         self._waits: dict[str, tuple[float, int]] = {}
         """User → until when, and how often they came back."""
+        self._unsent: set[str] = set()
+        """Of those who wait: their last move was not sent, or nobody knows that it was."""
         self.later = 0
         self.pinned: dict[str, str] = {}
         self.left = 0
@@ -68,8 +72,17 @@ class Line:
         self.left = len(away) + len(here)
         fit = [one for one in here if force or one.verdict == "now"]
         self._ready = deque((user,) for user in away if self._may(user, now))
-        self._ready.extend(group for group in _groups(fit) if all(self._may(user, now) for user in group))
+        for group in _groups(fit):
+            if len(group) <= MOST_IN_PARTY:
+                parts = [group]
+            elif force:
+                parts = [(user,) for user in group]
+            else:
+                parts = []
+                self.pinned |= dict.fromkeys(group, f"a party of {len(group)}, more than {MOST_IN_PARTY}")
+            self._ready.extend(part for part in parts if all(self._may(user, now) for user in part))
         self._waits = {user: wait for user, wait in self._waits.items() if user in known or user in away}
+        self._unsent &= self._waits.keys()
 
     def take(self, most: int, wanted: Callable[[str], bool] = lambda _: True) -> list[tuple[str, ...]]:
         """The next groups, `most` users in all, but always a whole group; others keep their place."""
@@ -81,6 +94,7 @@ class Line:
                 kept.append(group)
                 continue
             taken.append(group)
+            self._unsent.difference_update(group)
             most -= len(group)
         self._ready.extendleft(reversed(kept))
         return taken
@@ -89,15 +103,24 @@ class Line:
         """Whether somebody of these is ready."""
         return any(wanted(user) for group in self._ready for user in group)
 
+    def owes(self, wanted: Callable[[str], bool]) -> bool:
+        """Whether somebody of these is still to be tried: ready, or taken before and not sent."""
+        return self.wants(wanted) or any(wanted(user) for user in self._unsent)
+
     def came_back(self, user: str, now: float, retry_ms: int = 0) -> None:
         """Asked again after `retry_ms`, or after a time that doubles."""
         tries = self._waits.get(user, (0.0, 0))[1]
         wait_s = retry_ms / 1000 if retry_ms else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 10))
         self._waits[user] = (now + min(wait_s, LONGEST_WAIT_S), tries + (not retry_ms))
 
-    def put_back(self, group: tuple[str, ...]) -> None:
-        """It was not tried: it is the next."""
-        self._ready.appendleft(group)
+    def unsent(self, user: str, now: float) -> None:
+        """Like one who came back; but they are not counted as tried."""
+        self.came_back(user, now)
+        self._unsent.add(user)
+
+    def put_back(self, groups: Sequence[tuple[str, ...]]) -> None:
+        """They were not tried: they are the next, as they stood."""
+        self._ready.extendleft(reversed(groups))
 
     def _may(self, user: str, now: float) -> bool:
         return self._waits.get(user, (0.0, 0))[0] <= now

@@ -46,9 +46,9 @@ class DrainMetrics:
         leading.add_metric([], self._drains.controller.leading)
         yield leading
         if time.monotonic() - self._read_at < AGE_S:
-            yield from self._totals()
+            yield from self._store_totals()
 
-    def _totals(self) -> Iterator[Metric]:
+    def _store_totals(self) -> Iterator[Metric]:
         jobs = GaugeMetricFamily("roost_drain_jobs", "Drain jobs that have not ended", labels=["state"])
         for state in STATES:
             jobs.add_metric([state], sum(one.state == state for one in self._jobs))

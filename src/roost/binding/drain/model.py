@@ -107,6 +107,9 @@ class Progress(msgspec.Struct, kw_only=True):
     pending: dict[str, list[str]] = {}
     """User → source, then server id and life of where they are and of where they go, of a move that was sent
     and has not been answered. Whoever takes the job over looks in the map what became of them."""
+    unheard: dict[str, list[str]] = {}
+    """User → source, then server id and life of where they were, and of each server to which they were sent
+    without an answer: such a move may come about after the map was asked."""
     given: dict[str, int] = {}
     """Source → how many have left it by this job."""
     totals: dict[str, int] = {}
@@ -117,6 +120,8 @@ class Progress(msgspec.Struct, kw_only=True):
     """Sources whose override `drain` is this job's."""
     retired: list[str] = []
     canary_done: bool = False
+    lives: dict[str, str] = {}
+    """Source → its life now, where it registered again by itself while it was drained."""
     gates: list[str] = []
     """Names of the gates that were there while users moved."""
     late: list[str] = []
@@ -152,23 +157,33 @@ class Job(msgspec.Struct, kw_only=True):
     counts: Mapping[str, int]
     """By the names of `COUNTS`. `returned` counts attempts; `later` and `pinned` are those of the last look;
     `back` are those whom a rollback brought home."""
-    rate_now: float
+    last_rate: float
+    """At which users moved when any did."""
     rate_why: str
     pauses: Pauses
     pinned: dict[str, str]
     certificate: dict[str, object] | None
 
     @property
+    def is_moving(self) -> bool:
+        return self.state in ("running", "rolling-back")
+
+    @property
+    def rate_now(self) -> float:
+        """Users in a second; 0 where nobody is to be moved just now."""
+        return self.last_rate if self.is_moving else 0.0
+
+    @property
     def left(self) -> int:
-        """Users that are still to be moved."""
+        """Users that are still to be moved; of a rollback, to be moved back."""
+        if self.state == "rolling-back":
+            return max(0, self.counts.get("moved", 0) - self.counts.get("back", 0))
         done = sum(self.counts.get(name, 0) for name in ("moved", "released", "gone"))
         return max(0, self.counts.get("users", 0) - done)
 
     @property
     def eta_s(self) -> float | None:
         """At the rate of now; None: it does not move anybody just now."""
-        if self.state not in ("running", "rolling-back"):
-            return None
         return self.left / self.rate_now if self.rate_now > 0 else None
 
     @property
@@ -243,6 +258,8 @@ class MoveNote(msgspec.Struct, kw_only=True):
 
 def job_of(order: Order, progress: Progress, state: JobState, why: str, made_us: int, ended_us: int) -> Job:
     shared = {name: getattr(order, name) for name in Order.__struct_fields__}
-    names = ("started_at", "counts", "rate_now", "rate_why", "pauses", "pinned", "certificate")
+    names = ("started_at", "counts", "rate_why", "pauses", "pinned", "certificate")
     told = {name: getattr(progress, name) for name in names}
+    shared["lives"] = order.lives | progress.lives
+    told["last_rate"] = progress.rate_now
     return Job(**shared, **told, state=state, why=why, made_at=made_us / 1e6, ended_at=ended_us / 1e6)

@@ -30,8 +30,8 @@ class Feed(Protocol):
     def heard(self, shift: Shift, moved: Moved, now: float) -> None:
         """What became of one user."""
 
-    def unsent(self, shift: Shift, user: str, now: float) -> None:
-        """They are where they were, and were not moved."""
+    def unsent(self, shift: Shift, user: str, now: float, *, tried: bool) -> None:
+        """They are where they were, and were not moved; `tried`: though their server was asked."""
 
 
 class _Doubt(NamedTuple):
@@ -39,6 +39,8 @@ class _Doubt(NamedTuple):
 
     shift: Shift
     since: float
+    is_last: bool = False
+    """Nobody is moved any more: where they are now they stay."""
 
 
 class Moving:
@@ -96,7 +98,7 @@ class Moving:
         """It is not sent after all."""
         for user in shift.users:
             self._progress.pending.pop(user, None)
-            self._feed(shift).unsent(shift, user, now)
+            self._feed(shift).unsent(shift, user, now, tried=False)
 
     async def finish(self, within_s: float) -> None:
         """Wait for what is under way, then hear no more."""
@@ -142,18 +144,42 @@ class Moving:
         records = await asyncio.gather(
             *(self._view.bindings.read(self._order.type, user) for user, _ in doubts)
         )
-        for (user, (shift, since)), record in zip(doubts, records, strict=True):
-            if record is not None and record.state == "M" and now < since + SETTLE_S:
+        for (user, doubt), record in zip(doubts, records, strict=True):
+            shift = doubt.shift
+            if record is not None and record.state == "M" and now < doubt.since + SETTLE_S:
                 continue
             del self._doubts[user]
             owner = record.owner if record is not None else None
-            if owner == shift.to:
+            if owner == shift.to or owner in self._unheard_of(shift, user):
                 self._take(shift, Moved(user, "moved", "as the map says"), now)
             elif owner == shift.at:
-                self._progress.pending.pop(user, None)
-                self._feed(shift).unsent(shift, user, now)
+                self._did_not_move(user, doubt, now)
             else:
                 self._take(shift, Moved(user, "gone", "left by themselves"), now)
+
+    def ask_again(self, now: float) -> bool:
+        """Nobody is moved any more: what became of those whose move nobody told of. False: there are none."""
+        for user, (source, *owners) in self._progress.unheard.items():
+            at, *to = _pairs(owners)
+            if user not in self._doubts:
+                self._doubts[user] = _Doubt(Shift(source, (user,), at, to[-1]), now, is_last=True)
+        return bool(self._progress.unheard)
+
+    def _did_not_move(self, user: str, doubt: _Doubt, now: float) -> None:
+        """Not yet: their server may still be about to."""
+        shift, unheard = doubt.shift, self._progress.unheard
+        self._progress.pending.pop(user, None)
+        if doubt.is_last:
+            unheard.pop(user, None)
+        elif shift.to.server_id != shift.source and shift.to not in self._unheard_of(shift, user):
+            unheard[user] = [*unheard.get(user, (shift.source, *shift.at)), *shift.to]
+        self._feed(shift).unsent(shift, user, now, tried=True)
+
+    def _unheard_of(self, shift: Shift, user: str) -> list[Owner]:
+        """Where else than said a move away from the source may have led."""
+        if shift.to.server_id == shift.source:
+            return []
+        return _pairs(self._progress.unheard.get(user, [])[1:])[1:]
 
     def _take(self, shift: Shift, moved: Moved, now: float) -> None:
         """One user's outcome is known."""
@@ -177,6 +203,7 @@ class Moving:
         if moved.outcome not in ("moved", "released", "gone"):
             return
         self._counted.add(moved.user)
+        self._progress.unheard.pop(moved.user, None)
         counts = self._progress.counts
         counts[moved.outcome] += 1
         if moved.outcome == "moved":
@@ -212,3 +239,7 @@ class Moving:
             await self._view.bindings.note_moves(self._order.type, notes)
         except RoostError as error:
             log.info("drain: moves not noted", extra={"count": len(notes), "reason": error.message})
+
+
+def _pairs(flat: list[str]) -> list[Owner]:
+    return [Owner(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)]

@@ -25,6 +25,8 @@ LOOK_S = 1.0
 """Between two surveys of a server on which nobody can move just now."""
 SOON_S = 0.25
 LEFT_OUT_S = 5.0
+GONE_S = 10.0
+"""How long a source whose life is over is waited for: one that was frozen registers again by itself."""
 STRIKES = 3
 """A target to which so many moves in a row failed is left out for a while."""
 RETIRE_QUIET_MS = 0
@@ -45,6 +47,15 @@ class Source:
         self.under_way: set[str] = set()
         self.look_at = now
         self.is_surveyed = False
+        self._gone_at: float | None = None
+
+    def is_gone(self, here: Standing | None, now: float) -> bool:
+        """Whether its life has been over for so long that it will not register again."""
+        if here is not None:
+            self._gone_at = None
+        elif self._gone_at is None:
+            self._gone_at = now
+        return self._gone_at is not None and now - self._gone_at >= GONE_S
 
     def judge(self, now: float) -> None:
         if not self.pace.is_due(now):
@@ -100,12 +111,13 @@ class Outward:
 
     async def next(self, now: float, most: int = AT_SOURCE) -> list[Shift]:
         """The moves that are due. Servers that are empty, or gone, are over with."""
-        shifts: list[Shift] = []
+        looked: list[tuple[Source, Standing]] = []
         self.waits_for = ""
         for source in list(self.sources.values()):
-            here = self._view.alive(source.owner)
-            if here is None:
+            here = self._here(source)
+            if source.is_gone(here, now):
                 self._end(source, GONE)
+            if here is None:
                 continue
             if self._quota_is_met(source):
                 if not source.under_way:
@@ -113,8 +125,11 @@ class Outward:
                 continue
             await self._look(source, here, now)
             if source.owner.server_id in self.sources:
-                source.judge(now)
-                shifts += self._due(source, here, now, most)
+                looked.append((source, here))
+        shifts: list[Shift] = []
+        for source, here in looked:  # nothing fails any more: who is under way now is in the answer
+            source.judge(now)
+            shifts += self._due(source, here, now, most)
         self._tell()
         return shifts
 
@@ -138,11 +153,11 @@ class Outward:
         if moved.outcome in ("returned", "later", "pinned"):
             source.line.came_back(moved.user, now, moved.retry_ms)
 
-    def unsent(self, shift: Shift, user: str, now: float) -> None:
+    def unsent(self, shift: Shift, user: str, now: float, *, tried: bool) -> None:
         """They are where they were: asked again soon, if their server lives."""
         self._release(shift, user)
         if source := self.sources.get(shift.source):
-            source.line.came_back(user, now)
+            source.line.unsent(user, now)
 
     def _release(self, shift: Shift, user: str) -> None:
         source = self.sources.get(shift.source)
@@ -153,14 +168,24 @@ class Outward:
     def canary_is_over(self) -> bool:
         """Whoever of the canary could be moved has been tried."""
         return all(
-            one.is_surveyed and not one.under_way and not one.line.wants(self._wanted)
+            one.is_surveyed and not one.under_way and not one.line.owes(self._wanted)
             for one in self.sources.values()
         )
 
     # -- inside
 
+    def _here(self, source: Source) -> Standing | None:
+        """The source as it is now; under its next life, if it is the same process."""
+        here, server = self._view.alive(source.owner), source.owner.server_id
+        other = self._view.standings.get(server)
+        if here is None and other is not None and other.is_drained_alone:
+            log.info("drain: a source is back", extra={"serverId": server, "life": other.owner.life})
+            here, source.owner = other, other.owner
+            self._order.lives[server] = self._progress.lives[server] = other.owner.life
+        return here
+
     async def _look(self, source: Source, here: Standing, now: float) -> None:
-        if len(source.line) or now < source.look_at:
+        if now < source.look_at or source.line.wants(self._wanted):
             return
         source.look_at = now + LOOK_S
         try:
@@ -171,7 +196,7 @@ class Outward:
         bound = await self._bound(source.owner)
         source.line.fill(surveyed, bound, now, force=self.force, without=source.under_way)
         source.is_surveyed = True
-        if len(source.line):
+        if source.line.wants(self._wanted):
             source.look_at = now
         elif not source.line.left:
             source.look_at = now + SOON_S
@@ -194,12 +219,14 @@ class Outward:
 
     async def _empty(self, source: Source, here: Standing) -> None:
         if self._is_drain:
+            retired, server = self._progress.retired, source.owner.server_id
+            if server not in retired:  # before it is told: also of a lost answer
+                retired.append(server)
             try:
                 await self._servers.retire(here, self._order.type, RETIRE_QUIET_MS)
             except RoostError as error:
                 self.waits_for = error.message
                 return
-            self._progress.retired.append(source.owner.server_id)
         self._end(source, EMPTY)
 
     def _end(self, source: Source, how: str) -> None:
@@ -223,11 +250,12 @@ class Outward:
             return []
         shifts: list[Shift] = []
         targets = self._targets(here, now)
-        for group in source.line.take(source.bucket.take(source.pace.rate, now, room), self._wanted):
+        groups = source.line.take(source.bucket.take(source.pace.rate, now, room), self._wanted)
+        for number, group in enumerate(groups):
             to = self._choose(targets, len(group))
             if to is None:
                 self.waits_for = "no server has room for more users"
-                source.line.put_back(group)
+                source.line.put_back(groups[number:])
                 break
             source.under_way.update(group)
             self._to[to.server_id] += len(group)

@@ -109,5 +109,8 @@ class Bucket:
 
 
 def p95(values: list[float]) -> float:
-    """The value below which 95 of 100 are; 0 of none."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))] if values else 0.0
+    """The value below which 95 of 100 are; of few the slowest but one; 0 of less than two.
+
+    One slow move says nothing: a rate near the floor would be judged by it alone, and never rise again.
+    """
+    return sorted(values)[min(len(values) - 2, int(len(values) * 0.95))] if len(values) > 1 else 0.0

@@ -45,6 +45,7 @@ class Runner:
         self, kept: Kept, tenure: Tenure, records: JobRecords, view: View, servers: EntityServers
     ) -> None:
         self.order, self.progress = kept.order, kept.progress
+        self.order.lives |= self.progress.lives
         self.state: JobState = kept.state
         self.why = kept.why
         self._made_us = kept.made_us
@@ -58,10 +59,12 @@ class Runner:
         self._outward.adopt(self._moving.adopted)
         self._sources = Sources(self.order, self.progress, view, servers)
         self._witnesses = Witnesses(self.order, self.progress, view, records)
+        self._heed_canary()
         self._probe_at = now
         self._saved_at = float("-inf")
         self._is_closed = False
         self._is_reopened = False
+        self._is_counted_again = False
 
     async def step(self) -> object:
         now = time.monotonic()
@@ -115,13 +118,12 @@ class Runner:
             return [], self._stay()
         self._witnesses.seen()
         if why := self._canary_verdict():
-            self.progress.canary_done = True
             return [], self._turn("paused", why)
         if self._moving.failures >= BLOCKED_AFTER and not self._outward.is_over:
             self._probe_at = now + PROBE_S
             return [], self._turn("paused", BLOCKED + self._moving.last_failure)
         shifts = await self._outward.next(now)
-        if self._outward.is_over and not self._moving.is_busy:
+        if self._outward.is_over and not self._moving.is_busy and not self._moving.ask_again(now):
             return [], self._finish()
         return shifts, self._stay()
 
@@ -148,6 +150,11 @@ class Runner:
         is_over = self._outward.canary_is_over() and not self._moving.is_busy
         return CANARY if is_over else ""
 
+    def _heed_canary(self) -> None:
+        """Done when the store says that the job paused for it: an operator may have been first."""
+        if self.state == "paused" and self.why.startswith(CANARY):
+            self.progress.canary_done = True
+
     def _finish(self) -> Turn:
         over = self.progress.over
         gone = sorted(server for server, how in over.items() if how == GONE)
@@ -169,9 +176,12 @@ class Runner:
         return await self._outward.next(now, most=1), self._stay()
 
     async def _roll_back(self, now: float) -> tuple[list[Shift], Turn]:
-        await self._reopen()
+        if not await self._reopen(now) or not await self._is_counted(now):
+            return [], self._stay()
         self._witnesses.seen()
-        shifts = await self._homeward.next(now)
+        self._moving.ask_again(now)
+        more = self._moving.is_busy or bool(self._moving.log)
+        shifts = await self._homeward.next(now, more=more)
         self._moving.log += self._homeward.settled
         self._homeward.settled = []
         if not self._homeward.is_over or self._moving.is_busy:
@@ -183,17 +193,22 @@ class Runner:
         )
         return [], Turn("rolling-back", "reconciling", free=True)
 
+    async def _is_counted(self, now: float) -> bool:
+        """Whether the gates count the way back, if anybody was moved at all."""
+        if not self._is_counted_again and self.progress.started_at:
+            self._is_counted_again = await self._witnesses.are_counting_again(now)
+            return self._is_counted_again
+        return True
+
     async def _wind_down(self, now: float) -> Turn:
         """No new moves; those under way end, then the sources are open as before."""
-        if self._moving.is_busy:
+        if self._moving.is_busy or not await self._reopen(now):
             return self._stay()
-        await self._reopen()
         return await self._reconcile("cancelled", self.why, now)
 
-    async def _reopen(self) -> None:
-        if not self._is_reopened:
-            await self._sources.reopen()
-            self._is_reopened = True
+    async def _reopen(self, now: float) -> bool:
+        self._is_reopened = self._is_reopened or await self._sources.reopen(now)
+        return self._is_reopened
 
     async def _reconcile(self, outcome: JobState, why: str, now: float) -> Turn:
         job = Kept(self.order, self.progress, self.state, why, self._made_us, 0).job
@@ -213,13 +228,20 @@ class Runner:
         moving = self._moving
         moving.expect(shifts)
         part, rest = moving.log[:SAVE_LIMIT], moving.log[SAVE_LIMIT:]
-        saved = await self._records.save(self._tenure, self.order.id, self.progress, turn, part)
+        try:
+            saved = await self._records.save(self._tenure, self.order.id, self.progress, turn, part)
+        except BaseException:
+            for shift in shifts:
+                moving.take_back(shift, now)
+            raise
         if not isinstance(saved, Saved):
             return False
         moving.log, self._saved_at = rest, now
         if saved.state != self.state:
-            self._is_reopened = False
+            self._is_reopened = self._is_counted_again = False
+            self._witnesses.wait_anew()
         self.state, self.why = saved.state, saved.why
+        self._heed_canary()
         for shift in shifts:
             if saved.state == turn.to:
                 moving.send(shift)

@@ -47,6 +47,12 @@ class Standing(NamedTuple):
         return self.owner.server_id
 
     @property
+    def is_drained_alone(self) -> bool:
+        """Whether a drain has closed it, for this life or for one before of the same process."""
+        ordered = self.override
+        return ordered is not None and ordered.drain and ordered.drain_life == self.owner.life
+
+    @property
     def room(self) -> int | None:
         """None: without limit."""
         return max(0, self.capacity - self.users) if self.capacity else None

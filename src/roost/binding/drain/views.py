@@ -22,7 +22,7 @@ from roost.api.drain import (
 from roost.api.limits import MAX_TEXT
 from roost.binding.drain.certificate import Certificate
 from roost.binding.drain.jobs import Drains
-from roost.binding.drain.model import DrainRequest, Job, Plan
+from roost.binding.drain.model import PAUSE_MS, DrainRequest, Job, Plan
 from roost.binding.views import iso
 from roost.core.errors import InvalidInput
 
@@ -57,7 +57,6 @@ async def job_list(drains: Drains, limit: int) -> JobList:
 
 
 def job_view(job: Job) -> JobView:
-    pauses = job.pauses
     return JobView(
         id=job.id,
         type=job.type,
@@ -76,11 +75,16 @@ def job_view(job: Job) -> JobView:
         counts=JobCounts(**{name: job.counts.get(name, 0) for name in JobCounts.__struct_fields__}),
         rate_now=job.rate_now,
         rate_why=job.rate_why,
-        pauses=Pauses(pauses.quantile(0.5), pauses.quantile(0.99), pauses.max_ms),
+        pauses=_pauses(job),
         pinned=job.pinned,
         eta_seconds=None if job.eta_s is None else math.ceil(job.eta_s),
         certificate=certificate_view(job.certificate),
     )
+
+
+def _pauses(job: Job) -> Pauses:
+    kept = job.pauses
+    return Pauses(kept.quantile(0.5), kept.quantile(0.99), kept.max_ms, list(PAUSE_MS), kept.counts)
 
 
 def certificate_view(kept: Mapping[str, object] | None) -> CertificateView | None:

@@ -3,7 +3,7 @@
 -- well, if it is still the one that the controller knows: what an operator ordered meanwhile stands.
 --
 -- KEYS @drain
---   leader active busy job moved
+--   leader active busy job moved feed bell
 -- ARGV
 --   holder    string  who leads
 --   epoch     string  under which grant
@@ -25,6 +25,7 @@
 -- @include leads
 -- @include now_us
 -- @include int
+-- @include job_news
 
 if not leads(keys, args.holder, args.epoch) then
   return { 'DEPOSED' }
@@ -49,6 +50,7 @@ end
 if args.to ~= args.known then
   state, why = args.to, args.why
   redis.call('HSET', key, 'state', state, 'why', why)
+  job_news(keys, now_us(args.now), args.id, state, why, kept[3], kept[4])
 end
 if args.free == 1 then
   for server in string.gmatch(kept[4], '(%S+):%S+') do

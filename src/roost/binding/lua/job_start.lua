@@ -3,7 +3,7 @@
 -- two hundred are forgotten.
 --
 -- KEYS @drain
---   jobs active busy job moved reports
+--   jobs active busy job moved reports feed bell
 -- ARGV
 --   id          string  of the job
 --   type        string  service type
@@ -23,6 +23,7 @@
 
 -- @include now_us
 -- @include int
+-- @include job_news
 
 local made = redis.call('HGET', keys.job .. args.id, 'made')
 if made then
@@ -37,7 +38,8 @@ end
 if redis.call('SCARD', keys.active) >= args.most then
   return { 'TOO_MANY' }
 end
-local now = int(now_us(args.now))
+local started = now_us(args.now)
+local now = int(started)
 for _, server in ipairs(args.servers) do
   redis.call('HSET', keys.busy, args.type .. ':' .. server, args.id)
 end
@@ -52,4 +54,5 @@ for _, old in ipairs(redis.call('ZRANGE', keys.jobs, 0, math.min(10, redis.call(
     redis.call('DEL', keys.job .. old, keys.moved .. old, keys.reports .. old)
   end
 end
+job_news(keys, started, args.id, 'started', '', args.type, args.parts)
 return { 'STARTED', now }

@@ -2,12 +2,13 @@
 -- An operator turns a job into another state. One that has ended and goes on (a rollback) takes its servers again.
 --
 -- KEYS @drain
---   active busy job
+--   active busy job feed bell
 -- ARGV
 --   id          string  of the job
 --   to          string  the state to be
 --   why         string  for people
 --   servers     string  ids of its servers, with spaces between: taken if it had ended
+--   now         int     test override of the server's clock in µs; empty outside tests
 --   allowed...  string  states from which this may be
 -- REPLY
 --   TURNED                so it is, or was already
@@ -16,7 +17,10 @@
 --   UNKNOWN               there is no such job
 -- FLAGS idempotent
 
-local kept = redis.call('HMGET', keys.job .. args.id, 'state', 'type')
+-- @include now_us
+-- @include job_news
+
+local kept = redis.call('HMGET', keys.job .. args.id, 'state', 'type', 'parts')
 local state, type = kept[1], kept[2]
 if not state then
   return { 'UNKNOWN' }
@@ -44,4 +48,5 @@ for _, name in ipairs(names) do
 end
 redis.call('SADD', keys.active, args.id)
 redis.call('HSET', keys.job .. args.id, 'state', args.to, 'why', args.why, 'ended', '0')
+job_news(keys, now_us(args.now), args.id, args.to, args.why, type, kept[3])
 return { 'TURNED' }

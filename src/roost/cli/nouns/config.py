@@ -18,18 +18,26 @@ COLUMNS = ("setting", Column("value", wrap=True, shorten=True), Column("from", d
 
 
 @app.command(
-    epilog="Examples:  roost config   ·   roost config --example > roost.toml   ·   roost config --json"
+    epilog="Examples:  roost config   ·   roost config --example > roost.toml   ·   "
+    "roost config --secrets > .env   ·   roost config --json"
 )
 @takes(CONFIG, JSON)
 def config(
     cli: Context,
     show_example: Annotated[bool, typer.Option("--example", help="Print a commented TOML file.")] = False,
+    make_secrets: Annotated[
+        bool, typer.Option("--secrets", help="Print fresh secrets as ROOST_… lines.")
+    ] = False,
 ) -> None:
     """Print the effective settings and where each comes from; secrets are masked."""
-    from roost.settings import example
+    from roost.local import fresh_secrets
+    from roost.settings import example, variable
 
     if show_example:
         print(example(), end="")
+        return
+    if make_secrets:
+        print("\n".join(f"{variable(name)}={value}" for name, value in fresh_secrets().items()))
         return
     rows = [{"name": name, "value": value, "origin": origin} for name, value, origin in cli.loaded.rows()]
     cli.show(rows, view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,15 +27,20 @@ COLUMNS = (
 MARKS = {"ok": Styled("ok", "green"), "warn": Styled("warn", "yellow"), "fail": Styled("FAIL", "red")}
 
 
+Role = Annotated[
+    str, typer.Option(help="Whose rights the store's user should have.", show_default="its name")
+]
+
+
 @app.command(
     epilog="Examples:  roost doctor   ·   roost doctor --store redis://10.0.0.7 --profile lan --json"
 )
 @takes(STORE, DATA, PORT, PROFILE, CONFIG, JSON)
-def doctor(cli: Context) -> None:
+def doctor(cli: Context, role: Role = "") -> None:
     """Look at everything that Roost depends on and say what to do. Exit code 1 if something is broken."""
     from roost.cli.doctor import examine
 
-    findings = asyncio.run(examine(cli.start(log_level="error")))
+    findings = asyncio.run(examine(cli.start(log_level="error"), role))
     cli.show(findings, view)
     if any(finding.state == "fail" for finding in findings):
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import socket
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ from roost.cli.context import Context, takes
 from roost.cli.draining import view_certificate, view_job, view_jobs, view_plan
 from roost.cli.flags import ASK_AND_SHOW
 from roost.cli.following import follow as follow_job
+from roost.cli.following import wait as wait_for_job
 from roost.cli.selecting import OneType
 from roost.core.errors import InvalidInput
 
@@ -51,7 +53,8 @@ Follow = Annotated[
 @app.command(
     "start",
     epilog="Examples:  roost drain start 501 502 --plan   ·   roost drain start 501 502 --to 503,504   ·   "
-    "roost drain start 501 --version 2.0 --canary 5% --rate 50   ·   roost drain start --emptiest 1",
+    "roost drain start 501 --version 2.0 --canary 5% --rate 50   ·   roost drain start --emptiest 1   ·   "
+    "roost drain start --this-host --wait 240",
 )
 @takes(*ASK_AND_SHOW)
 def start(
@@ -77,8 +80,19 @@ def start(
             show_default="none",
         ),
     ] = 0,
+    this_host: Annotated[
+        bool, typer.Option("--this-host", help="Instead of server ids: the one with the name of this host.")
+    ] = False,
     type: OneType = ENTITY,  # noqa: A002 — the name of the flag
     follow: Follow = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            help="For stop hooks: return when the servers have ended, or after so many seconds.",
+            min=0,
+            show_default="do not",
+        ),
+    ] = 0,
 ) -> None:
     """Move all users off these servers, which then end by themselves. Nobody is disconnected.
 
@@ -86,9 +100,13 @@ def start(
 
     The exit code is 0 if it is done and its certificate holds.
     """
-    wanted = DrainInput(split(servers or []), type, to=split([to]), version=version, rate=rate, by=_me())
+    named = [*split(servers or []), *([socket.gethostname()] if this_host else [])]
+    wanted = DrainInput(named, type, to=split([to]), version=version, rate=rate, by=_me())
     wanted.plan, wanted.emptiest, wanted.canary = plan, emptiest, percent(canary)
-    begin(cli, wanted, follow)
+    if wait and not plan:
+        wait_for_job(cli, wanted, wait)
+    else:
+        begin(cli, wanted, follow)
 
 
 @app.command(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from roost.drills.hot_update import HotUpdateReport
     from roost.drills.launch import DrillReport, Progress
     from roost.drills.ledger import Book
+    from roost.drills.orders import OrdersReport
     from roost.drills.soak import SoakReport
 
 app = typer.Typer(
@@ -182,6 +183,49 @@ def view_hotfix(report: HotUpdateReport) -> Iterator[Part]:
     )
     if report.certificate is not None:
         yield "\n".join(report.certificate.lines)
+    yield Table(
+        ("verdict", "", Column("", wrap=True)),
+        [(one.guarantee, MARKS[one.held], one.said) for one in report.verdicts],
+    )
+
+
+@app.command(
+    "orders",
+    epilog="Examples:  roost drill orders   ·   roost drill orders --kill owner   ·   "
+    "roost drill orders --rate 1000 --symbols 100 --seconds 60 --kill store --json",
+)
+@takes(JSON)
+def orders(
+    cli: Context,
+    rate: Annotated[int, typer.Option(help="Commands in a second, of all traders.", min=1, max=50_000)] = 400,
+    symbols: Annotated[
+        int, typer.Option(help="Symbols; each has a buyer and a seller.", min=1, max=5000)
+    ] = 40,
+    seconds: Annotated[float, typer.Option(help="How long they trade.", min=1)] = 20.0,
+    kill: Annotated[
+        str, typer.Option(help="Kill -9 in the middle: owner or store.", show_default="nobody")
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="For the logs and the store.", show_default="a new one in /tmp")
+    ] = None,
+) -> None:
+    """Trade on two order servers of its own, kill one or the store; judge G13 to G16. Exit code 1 if one
+    broke."""
+    from roost.drills.orders import OrdersPlan
+    from roost.drills.orders import orders as run
+
+    where = folder or Path(tempfile.mkdtemp(prefix="roost-orders-"))
+    plan = OrdersPlan(where, rate, symbols, seconds, kill)
+    report = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    cli.show(report, view_orders)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def view_orders(report: OrdersReport) -> Iterator[Part]:
+    yield Table(("at", Column("timeline", wrap=True)), [(f"{e.at_s:.1f} s", e.what) for e in report.timeline])
+    yield ", ".join(f"{count} {name}" for name, count in report.counts.items())
+    yield f"the longest wait for an outcome was {report.slowest_s:g} s; logs are in {report.folder}"
     yield Table(
         ("verdict", "", Column("", wrap=True)),
         [(one.guarantee, MARKS[one.held], one.said) for one in report.verdicts],

@@ -16,7 +16,8 @@ app = typer.Typer(add_completion=False)
 @app.command(
     rich_help_panel=PANEL,
     epilog="Examples:  roost up   ·   roost up --port 9000 --data ./state   ·   roost up --store redis://127.0.0.1"
-    "   ·   roost up --with gameserver   ·   roost up --with entity,gate",
+    "   ·   roost up --with gameserver   ·   roost up --with entity,gate"
+    "   ·   roost up --no-demo",
 )
 @takes(*GATEWAY)
 def up(
@@ -26,6 +27,10 @@ def up(
         list[str] | None,
         typer.Option("--with", help="Run roles that are off by default: gameserver, entity, gate."),
     ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(help="Show a small fleet of servers and players (profile dev, embedded store)."),
+    ] = True,
 ) -> None:
     """Run everything on this machine, with a store of its own unless --store names one."""
     from roost import roles
@@ -35,7 +40,7 @@ def up(
         raise InvalidInput(
             f"no role {', '.join(sorted(unknown))}", hint=f"roles are: {', '.join(roles.ROLES)}"
         )
-    roles.run(roles.up(cli.start(), left_out, added))
+    roles.run(roles.up(cli.start(), left_out, added, demo=demo))
 
 
 def _named(given: list[str] | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@
 -- @include beat_pack
 -- @include beat_unpack
 -- @include beat_update
+-- @include nonce_after
 local function beat_take(keys, now, clock, leases, id, entry, given)
   local life = given.life
   if not entry then
@@ -12,7 +13,8 @@ local function beat_take(keys, now, clock, leases, id, entry, given)
     return cause and 'REMOVED\t' .. cause or 'UNKNOWN'
   end
   if life ~= '' and life ~= entry.life then
-    return tonumber(life) < tonumber(entry.life) and 'FENCED\t' .. entry.life or 'UNKNOWN'
+    local is_fenced = tonumber(life) < tonumber(entry.life) and entry.nonce ~= nonce_after(life)
+    return is_fenced and 'FENCED\t' .. entry.life or 'UNKNOWN'
   end
   local beat = beat_unpack(redis.call('HGET', keys.beats .. entry.service, id))
   if not beat then

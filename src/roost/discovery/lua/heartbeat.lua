@@ -8,8 +8,8 @@
 --
 -- A beat is given as six values: instance id; the life it has, empty where only the id is known; status, load and
 -- performance (a JSON object), each empty where it is unchanged; ms since its main loop turned. Its answer is OK, DRAIN
--- (renewed; the operator wants it empty), UNKNOWN (register again), REMOVED and the cause (on purpose: do not come back),
--- or FENCED and the life (a later one is registered), with a tab between.
+-- (renewed; the operator wants it empty), UNKNOWN (register again, also who did and has not heard the answer), REMOVED and
+-- the cause (on purpose: do not come back), or FENCED and the life (a later one is registered), with a tab between.
 --
 -- KEYS @discovery
 --   meta index leases gone overrides suspects panics feed bell records beats history
@@ -27,7 +27,7 @@
 local given, now = args.given, now_us(args.now)
 
 local clock = tonumber(redis.call('HGET', keys.meta, 'clock_ms') or '0')
-local ids, names, answers, leases = {}, {}, {}, {}
+local ids, names, lives, answers, leases = {}, {}, {}, {}, {}
 for at = 1, #given, 6 do
   ids[#ids + 1] = given[at]
 end
@@ -35,6 +35,7 @@ local entries = redis.call('HMGET', keys.index, unpack(ids))
 for number, id in ipairs(ids) do
   local entry, at = entry_unpack(entries[number]), number * 6 - 5
   names[number] = entry and entry.name ~= '' and entry.name or id
+  lives[number] = entry and entry.life
   answers[number] = beat_take(keys, now, clock, leases, id, entry, { life = given[at + 1], status = given[at + 2],
     load = given[at + 3], performance = given[at + 4], tick_age_ms = tonumber(given[at + 5]) })
 end
@@ -43,7 +44,8 @@ if #leases > 0 then
 end
 for number, override in ipairs(redis.call('HMGET', keys.overrides, unpack(names))) do
   if answers[number] == 'OK' and override and string.find(override, '"drain":true', 1, true) then
-    answers[number] = 'DRAIN'
+    local only = string.match(override, '"drainLife":"(%d+)"')
+    answers[number] = (not only or only == lives[number]) and 'DRAIN' or 'OK'
   end
 end
 return { 'BEATEN', answers }

@@ -2,7 +2,8 @@
 -- answer as `register` replies it, and the largest life now.
 --
 -- A repeated call (the same nonce) gives the same life. An instance that registers itself again after it was forgotten
--- names its former life: it is refused if it was removed on purpose, or if a later life took its id. Where it comes back
+-- names its former life: it is refused if it was removed on purpose, or if a later life took its id; tried again, because
+-- the answer was lost, it gives the same life. Where it comes back
 -- as something else, its end is told first: a watcher of its old service or labels only sees it leave. Else only `added`
 -- is told: to a reader who knows the id under another life, it is also that life's end.
 -- @include int
@@ -13,10 +14,14 @@
 -- @include instance_note
 -- @include instance_tell
 -- @include name_holder
+-- @include nonce_after
 local function instance_register(keys, now, clock, life, given)
   local id, service, name, former_life = given.id, given.service, given.name, given.former_life
-  local known = instance_entry(keys, id)
-  if known and known.nonce == given.nonce then
+  local known, nonce = instance_entry(keys, id), given.nonce
+  if former_life ~= '' then
+    nonce = nonce_after(former_life)
+  end
+  if known and known.nonce == nonce then
     return 'REGISTERED\t' .. known.life, life
   end
   if former_life ~= '' then
@@ -49,11 +54,15 @@ local function instance_register(keys, now, clock, life, given)
   end
 
   life = math.max(now, life + 1)
-  local entry = { service = service, life = int(life), nonce = given.nonce, name = name, ttl_ms = given.ttl_ms,
+  local entry = { service = service, life = int(life), nonce = nonce, name = name, ttl_ms = given.ttl_ms,
     capacity = given.capacity }
   local beat = beat_pack({ status = given.status, load = given.load, told_load = given.load,
     beat_ms = int(math.floor(now / 1000)), life = entry.life, performance = given.performance })
   redis.call('HSET', keys.meta, 'life', entry.life)
+  if former_life ~= '' then
+    -- @include override_follow
+    override_follow(keys, id, name, former_life, entry.life)
+  end
   instance_put(keys, id, entry, given.record, beat, clock + given.ttl_ms / 2)
   instance_note(keys, now, id, entry, 'added', given.status)
   instance_tell(keys, now, id, entry, 'added', given.status, given.record, beat)

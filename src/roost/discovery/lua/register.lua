@@ -8,7 +8,7 @@
 -- A registration is given as eleven values: instance id; service (type:group); name (type:serverId, empty without a
 -- server id); the record as JSON; what it says of itself: status, load, capacity, performance (a JSON object); ttl_ms, the
 -- silence after which it is dead, in lease time; a nonce, different for each attempt to register; its former life, set when
--- it registers again by itself, else empty. The answer, with tabs between, is REGISTERED and the life; TAKEN, the live
+-- it registers again by itself, else empty (its attempts are one, whatever their nonces). The answer, with tabs between, is REGISTERED and the life; TAKEN, the live
 -- instance of the type that answers to this id, and for how many ms more; REMOVED and the cause (on purpose: it must not
 -- come back by itself); or FENCED and the life (a later one of this id is registered).
 --
@@ -22,14 +22,29 @@
 -- FLAGS idempotent
 
 -- @include now_us
+-- @include int
+-- @include newcomer_of
+-- @include newcomers_put
 -- @include instance_register
 
 local given, now, answers = args.given, now_us(args.now), {}
 local kept = redis.call('HMGET', keys.meta, 'clock_ms', 'life')
 local clock, life = tonumber(kept[1] or '0'), tonumber(kept[2] or '0')
+local newcomers = { seen = {} }
 for at = 1, #given, 11 do
-  answers[#answers + 1], life = instance_register(keys, now, clock, life, { id = given[at], service = given[at + 1],
-    name = given[at + 2], record = given[at + 3], status = given[at + 4], load = given[at + 5], capacity = given[at + 6],
-    performance = given[at + 7], ttl_ms = given[at + 8], nonce = given[at + 9], former_life = given[at + 10] })
+  local one = { id = given[at], service = given[at + 1], name = given[at + 2], record = given[at + 3],
+    status = given[at + 4], load = given[at + 5], capacity = given[at + 6], performance = given[at + 7],
+    ttl_ms = given[at + 8], nonce = given[at + 9], former_life = given[at + 10] }
+  if newcomer_of(keys, newcomers, one) then
+    life = math.max(now, life + 1)
+    one.life = int(life)
+    newcomers[#newcomers + 1] = one
+    answers[#answers + 1] = 'REGISTERED\t' .. one.life
+  else
+    newcomers_put(keys, now, clock, newcomers)
+    newcomers = { seen = {} }
+    answers[#answers + 1], life = instance_register(keys, now, clock, life, one)
+  end
 end
+newcomers_put(keys, now, clock, newcomers)
 return { 'ANSWERED', answers }

@@ -9,7 +9,7 @@
 --   meta index leases names gone services overrides suspects panics feed bell records beats history
 -- ARGV
 --   id         string   instance id
---   life       string   the life that is meant; empty: whichever it has
+--   life       string   the life that is meant, or the one that registered again as it; empty: whichever it has
 --   service      string   type:group where it is expected; empty: anywhere
 --   cause      string   terminated, removed or no-response
 --   now        int      test override of the server's clock in µs; empty outside tests
@@ -24,6 +24,7 @@
 -- @include removal_cause
 -- @include instance_end
 -- @include instance_ghost
+-- @include nonce_after
 
 local id, life, service, now = args.id, args.life, args.service, now_us(args.now)
 
@@ -40,7 +41,7 @@ if not entry then
   end
   return { 'UNKNOWN' }
 end
-if life ~= '' and tonumber(life) < tonumber(entry.life) then
+if life ~= '' and tonumber(life) < tonumber(entry.life) and entry.nonce ~= nonce_after(life) then
   return { 'FENCED', entry.life }
 end
 if service ~= '' and service ~= entry.service then

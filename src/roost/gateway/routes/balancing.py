@@ -24,6 +24,7 @@ from roost.api.limits import (
     MAX_COMPARISONS,
     MAX_KEYS,
     MAX_PREVIEW_NODES,
+    MAX_RING_POINTS,
     MAX_WEIGHT,
     Name,
     SlowStart,
@@ -46,6 +47,11 @@ SLICE_S = 0.01
 class ServiceQuery(Message):
     type: Name
     group: Name = "*"
+
+
+class RingQuery(ServiceQuery):
+    points: Annotated[int, shown(minimum=0, maximum=MAX_RING_POINTS)] = 0
+    """At how many places the circle is told; 0: not at all."""
 
 
 class ExplainQuery(Message):
@@ -96,17 +102,18 @@ class BalancingRoutes:
         return SelectedList(selections)
 
     async def get_ring(self, request: Request) -> Ring:
-        query: ServiceQuery = request.query
+        query: RingQuery = request.query
+        if not 0 <= query.points <= MAX_RING_POINTS:
+            raise InvalidInput(f"points is {query.points}, must be 0 to {MAX_RING_POINTS}")
         balancer = await self._balancers.of(query.type, query.group, DEFAULT_STRATEGY)
-        shares = _hash(balancer).shares()
-        return Ring(
-            [
-                RingNode(
-                    s.server_id, s.weight, round(shares.get(s.server_id, 0.0), 6), s.accepting, s.why_not
-                )
-                for s in sorted(balancer.all_servers, key=lambda s: s.server_id)
-            ]
-        )
+        table = _hash(balancer)
+        shares = table.shares()
+        nodes = [
+            RingNode(s.server_id, s.weight, round(shares.get(s.server_id, 0.0), 6), s.accepting, s.why_not)
+            for s in sorted(balancer.all_servers, key=lambda s: s.server_id)
+        ]
+        place = {node.server_id: number for number, node in enumerate(nodes)}
+        return Ring(nodes, [place.get(name, -1) for name in table.owners_at(query.points)])
 
     async def preview_ring(self, request: Request) -> Preview:
         given: PreviewInput = request.body
@@ -119,7 +126,8 @@ class BalancingRoutes:
         query: ExplainQuery = request.query
         told = (await self._of(query)).explain(query.key)
         considered = [Considered(server_id, why) for server_id, why in told.considered]
-        return Explained(told.key, told.strategy, told.chosen, told.refusal, considered)
+        position = round(ConsistentHash.position_of(query.key), 6)
+        return Explained(told.key, told.strategy, told.chosen, told.refusal, considered, position)
 
     async def _of(self, asked: ExplainQuery | SelectInput) -> LoadBalancer:
         return await self._balancers.of(
@@ -161,9 +169,9 @@ def _ring_routes(on: BalancingRoutes) -> list[Route]:
             "GET",
             "/lb/v1/ring",
             on.get_ring,
-            "How keys spread over servers",
+            "How keys spread over servers; points=720 also draws the circle",
             scope="read",
-            query=ServiceQuery,
+            query=RingQuery,
             reply=Ring,
         ),
         Route(

@@ -11,19 +11,27 @@ from roost.api.binding import (
     HolderList,
     Home,
     HomeHistory,
+    HomeList,
     UnknownBinding,
     UnknownHolder,
 )
 from roost.api.drain import MoveList
 from roost.api.limits import Name, shown
 from roost.binding import views
+from roost.gateway import recording
 from roost.gateway.context import Gateway
+from roost.web.acts import Act
 from roost.web.route import Request, Route
 
 PAGE = 100
 
 
 class TypeQuery(Message):
+    type: Name = ENTITY
+
+
+class HomesQuery(Message):
+    user_id: Name
     type: Name = ENTITY
 
 
@@ -35,7 +43,19 @@ class PageQuery(TypeQuery):
 
 def routes(gateway: Gateway) -> list[Route]:
     on = BindingRoutes(gateway)
-    return [*_of_users(on, "/bind/v1/users/{userId}"), *_of_servers(on, "/bind/v1/servers")]
+    return [_homes(on), *_of_users(on, "/bind/v1/users/{userId}"), *_of_servers(on, "/bind/v1/servers")]
+
+
+def _homes(on: BindingRoutes) -> Route:
+    return Route(
+        "GET",
+        "/bind/v1/users",
+        on.list_homes,
+        "Where a user is, for who does not know whether they are anywhere",
+        scope="read",
+        query=HomesQuery,
+        reply=HomeList,
+    )
 
 
 def _of_users(on: BindingRoutes, user: str) -> list[Route]:
@@ -74,6 +94,7 @@ def _of_users(on: BindingRoutes, user: str) -> list[Route]:
             on.release_home,
             "Take a user away from the server that holds them; what it has not saved may be lost",
             scope="admin",
+            act=Act("binding.release", "user/{userId}", on.home_before),
             query=TypeQuery,
             errors=(UnknownBinding,),
             status=204,
@@ -109,8 +130,18 @@ class BindingRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._bindings = gateway.platform.bindings
 
+    async def home_before(self, request: Request) -> object:
+        return recording.of_home(await self.get_home(request))
+
     async def get_home(self, request: Request) -> Home:
         return await views.home_of(self._bindings, request.query.type, request.path["userId"])
+
+    async def list_homes(self, request: Request) -> HomeList:
+        query: HomesQuery = request.query
+        try:
+            return HomeList([await views.home_of(self._bindings, query.type, query.user_id)])
+        except UnknownBinding:
+            return HomeList([])
 
     async def get_home_history(self, request: Request) -> HomeHistory:
         return await views.history_of(self._bindings, request.query.type, request.path["userId"])

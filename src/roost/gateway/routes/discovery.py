@@ -23,13 +23,15 @@ from roost.core import errors as e
 from roost.core.events import Mark
 from roost.core.grants import Target
 from roost.core.ids import check_service
+from roost.gateway import recording
 from roost.gateway.context import Gateway
 from roost.gateway.owners import Owners
+from roost.web.acts import Act
 from roost.web.peer import client_ip
-from roost.web.route import Header, Request, Route
+from roost.web.plain import Asked
+from roost.web.route import Encoded, Header, Request, Route
 from roost.web.stream import Event, stream
 
-JSON = "application/json"
 INSTANCES = "/sd/v1/instances"
 INSTANCE = f"{INSTANCES}/{{id}}"
 
@@ -39,6 +41,11 @@ class ListQuery(Message):
     group: Name = "*"
     verify: bool = False
     label: list[str] = []  # noqa: RUF012
+
+
+class DetailQuery(Message):
+    verify: bool = False
+    """Probe it now; a second look within moments gets the same answer."""
 
 
 class WatchQuery(Message):
@@ -79,6 +86,14 @@ class DiscoveryRoutes:
         self._owners.forget(request.path["id"])
         return await self._owners.of(request.path["id"])
 
+    # -- for the audit log
+
+    async def instance_before(self, request: Request) -> object:
+        return recording.of_instance(await self._discovery.get(request.path["id"]))
+
+    async def override_before(self, request: Request) -> object:
+        return recording.of_override(await self._discovery.get(request.path["id"]))
+
     # -- verbs
 
     async def register_instance(self, request: Request) -> Registered:
@@ -92,19 +107,25 @@ class DiscoveryRoutes:
         return registered
 
     async def send_heartbeat(self, request: Request) -> BeatReply:
-        return await self._discovery.heartbeat(request.path["id"], request.body, decoded=True)
+        beat: Beat = request.body
+        reply = await self._discovery.heartbeat(request.path["id"], beat, decoded=True)
+        reply.proof = self._keyring.renewed_proof(beat.proof, beat.life)
+        return reply
 
-    async def list_instances(self, request: Request) -> web.Response:
+    async def list_instances(self, request: Request) -> Encoded:
         query: ListQuery = request.query
         if not query.verify:
             body = await self._lists.encoded(query.type, query.group, query.label)
-            return web.Response(body=body, content_type=JSON)
+            return Encoded(body)
         found = await self._discovery.discover(query.type, query.group, query.label)
         await self._prober.verify(found.instances)
-        return web.Response(body=msgspec.json.encode(found), content_type=JSON)
+        return Encoded(msgspec.json.encode(found))
 
     async def get_instance(self, request: Request) -> InstanceDetail:
-        return await self._discovery.get(request.path["id"])
+        found = await self._discovery.get(request.path["id"])
+        if request.query.verify and found.instance is not None:
+            await self._prober.verify([found.instance])
+        return found
 
     async def remove_instance(self, request: Request) -> None:
         q: RemoveQuery = request.query
@@ -127,7 +148,7 @@ class DiscoveryRoutes:
                     f"{change.revision}-{change.revision_at}", change.event, msgspec.json.encode(change)
                 )
 
-        return await stream(request.http, events(), request.request_id)
+        return await stream(request.open, events(), request.request_id)
 
 
 def routes(gateway: Gateway) -> list[Route]:
@@ -180,8 +201,9 @@ def _lookup_routes(on: DiscoveryRoutes) -> list[Route]:
             "GET",
             INSTANCE,
             on.get_instance,
-            "One instance, living or gone, with its history",
+            "One instance, living or gone, with its history; verify=true also probes it",
             scope="read",
+            query=DetailQuery,
             reply=InstanceDetail,
             errors=(e.UnknownInstance,),
         ),
@@ -198,6 +220,9 @@ def _operator_routes(on: DiscoveryRoutes) -> list[Route]:
             scope="register",
             acts_on=on.removes,
             query=RemoveQuery,
+            act=Act(
+                "instance.remove", "instance/{id}", on.instance_before, counts=lambda http, _: _for_good(http)
+            ),
             status=204,
             errors=(e.UnknownInstance, e.FencedInstance),
         ),
@@ -207,6 +232,7 @@ def _operator_routes(on: DiscoveryRoutes) -> list[Route]:
             on.override_instance,
             "Override: drain, out of service, weight; an empty one lifts it",
             scope="admin",
+            act=Act("instance.override", "instance/{id}", on.override_before, recording.of_override),
             body=Override,
             reply=InstanceDetail,
             errors=(e.UnknownInstance,),
@@ -232,6 +258,11 @@ def _watch_route(on: DiscoveryRoutes) -> Route:
             ),
         ),
     )
+
+
+def _for_good(http: Asked) -> bool:
+    """A server's own end is none of an operator."""
+    return http.query.get("cause") == "removed"
 
 
 def _mark(text: str) -> Mark | None:

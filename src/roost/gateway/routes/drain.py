@@ -22,7 +22,10 @@ from roost.api.drain import (
 from roost.api.limits import shown
 from roost.binding.drain import views
 from roost.core.errors import Unavailable
+from roost.gateway import recording
 from roost.gateway.context import Gateway
+from roost.web.acts import Act
+from roost.web.plain import Asked
 from roost.web.route import Handler, Request, Route
 
 LISTED = 20
@@ -48,6 +51,13 @@ def routes(gateway: Gateway) -> list[Route]:
             on.start_drain,
             "Move all users off servers, or from crowded to empty ones; or tell what that would do",
             scope="admin",
+            act=Act(
+                "drain.start",
+                "job",
+                after=recording.of_started,
+                made=recording.started_job,
+                counts=_is_no_plan,
+            ),
             query=PlanQuery,
             body=DrainInput,
             reply=DrainReply,
@@ -80,29 +90,37 @@ def routes(gateway: Gateway) -> list[Route]:
             reply=CertificateView,
             errors=(UnknownJob, WrongJobState),
         ),
-        _verb(job, "pause", on.pause_drain, "Move nobody more for now"),
-        _verb(job, "resume", on.resume_drain, "Go on with a job that is paused"),
-        _verb(job, "cancel", on.cancel_drain, "End a job; who has moved stays where they are"),
-        _verb(job, "rollback", on.rollback_drain, "Move those who have moved back to where they came from"),
+        on.verb(job, "pause", on.pause_drain, "Move nobody more for now"),
+        on.verb(job, "resume", on.resume_drain, "Go on with a job that is paused"),
+        on.verb(job, "cancel", on.cancel_drain, "End a job; who has moved stays where they are"),
+        on.verb(job, "rollback", on.rollback_drain, "Move those who have moved back to where they came from"),
     ]
 
 
-def _verb(job: str, name: str, handler: Handler, summary: str) -> Route:
-    """A route that an operator changes a job by."""
-    return Route(
-        "POST",
-        f"{job}/{name}",
-        handler,
-        summary,
-        scope="admin",
-        reply=JobView,
-        errors=(UnknownJob, WrongJobState, SchemaPoint, NowhereToMove),
-    )
+def _is_no_plan(http: Asked, body: DrainInput | None) -> bool:
+    """Whether something would be done; of a body that was not read it is taken so."""
+    return http.query.get("plan", "").lower() not in ("true", "1") and not (body is not None and body.plan)
 
 
 class DrainRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._drains = gateway.platform.drains
+
+    def verb(self, job: str, name: str, handler: Handler, summary: str) -> Route:
+        """A route that an operator changes a job by."""
+        return Route(
+            "POST",
+            f"{job}/{name}",
+            handler,
+            summary,
+            scope="admin",
+            act=Act(f"drain.{name}", "job/{id}", self.job_before, recording.of_job),
+            reply=JobView,
+            errors=(UnknownJob, WrongJobState, SchemaPoint, NowhereToMove),
+        )
+
+    async def job_before(self, request: Request) -> object:
+        return recording.of_job(await self.get_drain(request))
 
     async def start_drain(self, request: Request) -> DrainReply:
         wanted = views.request_of(request.body)

@@ -18,7 +18,9 @@ from roost.api.drain import (
 )
 from roost.binding.drain import views
 from roost.core.errors import InvalidId, InvalidInput, MethodNotAllowed, Unavailable
+from roost.gateway import recording
 from roost.gateway.context import Gateway
+from roost.web.acts import Act
 from roost.web.route import Handler, Request, Route
 
 PATH = "/admin/v1/hotfix"
@@ -45,6 +47,8 @@ class HotfixRoutes:
             handler,
             "Move all users off these entity servers: the same job as /drain/v1/jobs",
             scope="admin",
+            by_header_only=True,
+            act=Act("drain.hotfix", "job", after=recording.of_hotfix, made=recording.hotfix_job),
             query=HotfixQuery,
             reply=HotfixReply,
             errors=(InvalidServerList, NowhereToMove, LastServer, SchemaPoint, WrongJobState, Unavailable),

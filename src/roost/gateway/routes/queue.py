@@ -24,6 +24,7 @@ from roost.waitingroom.desk import Desk
 from roost.web.auth import token_in
 from roost.web.connections import vouch
 from roost.web.peer import client_ip
+from roost.web.plain import Asked
 from roost.web.route import Header, Request, Route, WithHeaders
 from roost.web.stream import Event, stream
 
@@ -75,18 +76,17 @@ class QueueRoutes:
         desk = self._worlds.of(given.world).desk
         receipt = self._receipt(request, given.world, given.user_id, needed=False)
         by_receipt = receipt is not None and not given.signature and not self._keyring.takes_unsigned
-        entry = await self._known(desk, given, receipt) if by_receipt else self._keyring.entry_pass(given)
+        entry = await self._known(desk, given) if by_receipt else self._keyring.entry_pass(given)
         reply = await desk.enter(given, entry, receipt)
         self._worlds.entries[given.world, reply.status] += 1
         return WithHeaders(reply, self._cookie_with(reply))
 
-    async def _known(self, desk: Desk, given: EntryInput, receipt: Receipt | None) -> EntryPass:
+    async def _known(self, desk: Desk, given: EntryInput) -> EntryPass:
         """Who has something here comes back by their receipt: a signature lasts a minute, a place longer.
 
         It vouches for nobody who has nothing: a new place needs the login service.
         """
-        reply = await desk.status(given.user_id, receipt, self._limit_user)
-        if reply.status == "NONE":
+        if not await desk.knows(given.user_id):
             raise e.TokenRefused("the place of this receipt is gone", hint="enter with a new signature")
         return EntryPass(given.world, given.user_id, BASE, 0.0)
 
@@ -107,7 +107,7 @@ class QueueRoutes:
         receipt = self._proof(request, asked)
         with self._streams.one_more(f"{asked.world} {asked.user_id}"), self._stream_from(request.http):
             replies = desk.changes(asked.user_id, receipt, self._limit_user)
-            return await stream(request.http, _events(replies), request.request_id)
+            return await stream(request.open, _events(replies), request.request_id)
 
     async def leave_queue(self, request: Request) -> None:
         asked: StatusQuery = request.query
@@ -129,7 +129,7 @@ class QueueRoutes:
         cookie = f"{name}={reply.receipt}; {lasts}"
         return {"Set-Cookie": cookie}
 
-    async def limit(self, http: web.Request) -> Grant:
+    async def limit(self, http: Asked) -> Grant:
         """By address; a backend that asks for its players shows a token instead."""
         if token := token_in(http.headers):
             grant = await self._tokens.check(token, "gameserver")
@@ -143,11 +143,11 @@ class QueueRoutes:
         asked: StatusQuery | EntryInput = request.query or request.body
         return [Target(world=asked.world, server_id="")]
 
-    def _stream_from(self, http: web.Request) -> AbstractContextManager[None]:
+    def _stream_from(self, http: Asked) -> AbstractContextManager[None]:
         """Counted by address, where no backend asks for its players."""
         return nullcontext() if token_in(http.headers) else self._streams_from.one_more(self._address(http))
 
-    def _address(self, http: web.Request) -> str:
+    def _address(self, http: Asked) -> str:
         return network_of(client_ip(http, self._proxies))
 
     def _receipt(self, request: Request, world: str, user: str, *, needed: bool) -> Receipt | None:
@@ -184,6 +184,7 @@ def routes(gateway: Gateway) -> list[Route]:
             "/api/queue/entry",
             on.enter_queue,
             "Take a place in the line, or get a ticket at once",
+            span="entry",
             body=EntryInput,
             reply=PlaceReply,
             before=on.limit,
@@ -237,7 +238,7 @@ def _cookie(world: str) -> str:
     return f"roost_receipt_{world}"
 
 
-def _has_cookie(http: web.Request, world: str) -> bool:
+def _has_cookie(http: Asked, world: str) -> bool:
     """Cookies are parsed only where some came: that costs as much as half of an answer."""
     return hdrs.COOKIE in http.headers and _cookie(world) in http.cookies
 

@@ -30,7 +30,11 @@ def ops_of(gateway: Gateway) -> Ops:
     async def ready() -> Ready:
         return await _ready(platform.store)
 
-    return Ops(MetricsPage(platform.settings.profile, own + platform.metrics), ready)
+    page = MetricsPage(platform.settings.profile, own + platform.metrics, "+".join(platform.roles))
+    if (colleagues := gateway.colleagues) is None:
+        return Ops(page, ready)
+    colleagues.join(page, ready)
+    return Ops(colleagues, colleagues.check)
 
 
 async def _ready(store: Store) -> Ready:

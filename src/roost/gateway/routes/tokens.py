@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from roost.api.tokens import NewToken, TokenInput, TokenList
 from roost.core.errors import NotFound
+from roost.gateway import recording
 from roost.gateway.context import Gateway
+from roost.web.acts import Act
 from roost.web.route import Request, Route
 
 
@@ -17,6 +19,10 @@ class TokenRoutes:
 
     async def list_tokens(self, request: Request) -> TokenList:
         return TokenList(await self._tokens.list())
+
+    async def token_before(self, request: Request) -> object:
+        wanted = request.path["id"]
+        return next((recording.of_token(t) for t in await self._tokens.list() if t.id == wanted), None)
 
     async def revoke_token(self, request: Request) -> None:
         await self._tokens.revoke(request.path["id"])
@@ -31,6 +37,7 @@ def routes(gateway: Gateway) -> list[Route]:
             on.create_token,
             "Make a token; its secret is shown this once",
             scope="admin",
+            act=Act("token.create", "token", after=recording.of_token, made=recording.made_token),
             body=TokenInput,
             reply=NewToken,
             status=201,
@@ -49,6 +56,7 @@ def routes(gateway: Gateway) -> list[Route]:
             on.revoke_token,
             "Revoke a token; refused everywhere within two seconds",
             scope="admin",
+            act=Act("token.revoke", "token/{id}", on.token_before),
             status=204,
             errors=(NotFound,),
         ),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from roost.api.queue import (
     ConsumeInput,
     ConsumeReply,
+    Forecast,
+    ForecastInput,
+    PersonView,
     ReleaseInput,
     ReleaseReply,
     ReportInput,
@@ -15,13 +18,15 @@ from roost.api.queue import (
 )
 from roost.core import errors as e
 from roost.core.grants import Target
+from roost.gateway import recording
 from roost.gateway.context import Gateway
+from roost.web.acts import Act
 from roost.web.route import Request, Route
 
 
 def routes(gateway: Gateway) -> list[Route]:
     on = WorldRoutes(gateway)
-    return [*_for_servers(on), *_for_operators(on)]
+    return [*_for_servers(on), *_for_operators(on), *_for_lookers(on)]
 
 
 def _for_servers(on: WorldRoutes) -> list[Route]:
@@ -82,6 +87,7 @@ def _for_operators(on: WorldRoutes) -> list[Route]:
             on.update_world,
             "Change mode, message, limit or rate of a world",
             scope="admin",
+            act=Act("world.govern", "world/{world}", on.world_before, recording.of_world),
             body=WorldPatch,
             reply=WorldView,
             errors=(e.UnknownWorld, e.PolicyConflict),
@@ -92,6 +98,7 @@ def _for_operators(on: WorldRoutes) -> list[Route]:
             on.remove_from_queue,
             "Take somebody's place away",
             scope="admin",
+            act=Act("world.kick", "world/{world}/people/{userId}"),
             errors=(e.UnknownWorld,),
             status=204,
         ),
@@ -101,8 +108,35 @@ def _for_operators(on: WorldRoutes) -> list[Route]:
             on.remove_server,
             "Take a server's present life out of the ledger, whatever discovery says",
             scope="admin",
+            act=Act("world.drop-server", "world/{world}/servers/{serverId}"),
             errors=(e.UnknownWorld, e.UnknownInstance),
             status=204,
+        ),
+    ]
+
+
+def _for_lookers(on: WorldRoutes) -> list[Route]:
+    world = "/queue/v1/worlds/{world}"
+    return [
+        Route(
+            "POST",
+            f"{world}/forecast",
+            on.preview_world,
+            "How long people would wait under another limit or rate; changes nothing",
+            scope="read",
+            body=ForecastInput,
+            may_lack_body=True,
+            reply=Forecast,
+            errors=(e.UnknownWorld,),
+        ),
+        Route(
+            "GET",
+            f"{world}/people/{{userId}}",
+            on.get_person,
+            "What somebody has here: their place, ticket or server; looking changes nothing",
+            scope="read",
+            reply=PersonView,
+            errors=(e.UnknownWorld,),
         ),
     ]
 
@@ -154,11 +188,20 @@ class WorldRoutes:
 
     # -- operators
 
+    async def world_before(self, request: Request) -> object:
+        return recording.of_world(await self.get_world(request))
+
     async def list_worlds(self, request: Request) -> WorldList:
         return WorldList([await self._worlds.view(world.name) for world in self._worlds.all()])
 
     async def get_world(self, request: Request) -> WorldView:
         return await self._worlds.view(request.path["world"])
+
+    async def get_person(self, request: Request) -> PersonView:
+        return await self._worlds.person(request.path["world"], request.path["userId"])
+
+    async def preview_world(self, request: Request) -> Forecast:
+        return await self._worlds.forecast(request.path["world"], request.body)
 
     async def update_world(self, request: Request) -> WorldView:
         given: WorldPatch = request.body

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -38,13 +40,16 @@ class PlatformTransport:
 class StoreTransport:
     """With `loops` it also sweeps, as long as no gateway does."""
 
-    def __init__(self, store: Store, loops: Loops | None) -> None:
+    def __init__(
+        self, store: Store, loops: Loops | None, close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`close`: in place of the store's own."""
         discovery, prober = Discovery(store), Prober(allow_local=True)
         self.registry = DirectRegistry(discovery, prober)
         # With the settings of this machine: a direct client needs the signing keys too.
         self.admission = DirectAdmission(cache(lambda: _worlds(store, discovery)))
         self.homes = DirectHomes(cache(lambda: _bindings(store, discovery)))
-        self._store = store
+        self._close = close or store.close
         self._sweeping: asyncio.Task[None] | None = None
         if loops is not None:
             sweeper = Sweeper(store, discovery, prober)
@@ -59,11 +64,18 @@ class StoreTransport:
         store = await Store.open(where, keys=keys, client_name="roost-sdk", folder=folder, attach=True)
         return cls(store, loops)
 
+    @classmethod
+    async def beside(cls, platform: Platform) -> Self:
+        """On a link of its own to the platform's store, for the loop that runs now."""
+        stack = AsyncExitStack()
+        store = await stack.enter_async_context(platform.link_beside("roost-sdk"))
+        return cls(store, None, stack.aclose)
+
     async def close(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self._store.close()
+        await self._close()
 
 
 def _worlds(store: Store, discovery: Discovery) -> Worlds:

@@ -13,6 +13,7 @@ from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSes
 from roost.api.errors import ErrorReply, error_of
 from roost.core.errors import OutcomeUnknown, RoostError, StoreOverloaded, StoreUnavailable
 from roost.core.loops import up_to_date
+from roost.core.tracing import TRACEPARENT, current_trace
 from roost.sdk.http.gateways import Gateways, gateway_urls
 
 TIMEOUT_S = 10.0
@@ -87,9 +88,15 @@ class Session:
 
     async def _send(self, url: str, call: _Call, reply: type[Reply] | None, timeout_s: float) -> Any:
         timeout = ClientTimeout(total=timeout_s)
+        headers = {TRACEPARENT: trace} if (trace := current_trace.get()) else None
         try:
             async with self._session.request(
-                call.method, url + call.path, params=call.query, data=call.data, timeout=timeout
+                call.method,
+                url + call.path,
+                params=call.query,
+                data=call.data,
+                timeout=timeout,
+                headers=headers,
             ) as response:
                 if response.status >= 400:
                     raise await _refusal(response)

@@ -44,6 +44,7 @@ from roost.servers.entity.peering import (
 )
 from roost.servers.entity.session import Phase, Session, digest_of
 from roost.servers.entity.tenancy import moved
+from roost.servers.entity.turns import HookTimeout, Turn, limited
 from roost.servers.entity.visits import HostTurn
 from roost.wire.codes import Code
 from roost.wire.server import Answer, Call, refusal
@@ -93,7 +94,11 @@ class Acceptor:
         if isinstance(action, Refuse):
             return refusal(Code.REFUSED, action.why)
         session = host.make_session(asked.user, partition)
-        session.line.add(AcceptTurn(self, host, session, call, asked, arrival, action))
+        turn: Turn = AcceptTurn(self, host, session, call, asked, arrival, action)
+        session.trace = call.traceparent  # until their gate logs in here
+        if call.traceparent is not None:
+            turn = host.traced("accept", turn, call.traceparent)
+        session.line.add(turn)
         return None
 
     def _fault(self, partition: int) -> str:
@@ -157,7 +162,7 @@ class AcceptTurn(HostTurn):
         self._arrival = arrival
         self._action = action
         self._generation = host.residence.generation(session)
-        self._go: asyncio.Future[tuple[Call, int]] = asyncio.get_running_loop().create_future()
+        self._go: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._row: Row
 
     def bounce(self) -> None:
@@ -184,8 +189,10 @@ class AcceptTurn(HostTurn):
             case Hold():
                 return await self._hold()
         try:
-            async with asyncio.timeout(STEP_S):
-                return await self._ask(action)
+            event: ArrivalEvent = await limited(self._ask(action), STEP_S)
+            return event
+        except HookTimeout:
+            return NoAnswer("no answer in time")
         except (RoostError, TimeoutError) as error:
             return NoAnswer(str(error) or "no answer in time")
         except Exception as error:
@@ -212,11 +219,18 @@ class AcceptTurn(HostTurn):
     # -- parties
 
     def go(self, move_id: str, epoch: int, call: Call) -> bool:
-        """The word to commit, or not to (epoch 0); False: it is for another move."""
+        """The word to commit, or not to (epoch 0); False: it is for another move, or after the other word.
+
+        Whoever says it last is answered, when it is done: who said it before has not heard in time.
+        """
         offer = self._arrival.offer
-        if self._go.done() or move_id != offer.move_id or epoch not in (0, offer.next_epoch):
+        if move_id != offer.move_id or epoch not in (0, offer.next_epoch):
             return False
-        self._go.set_result((call, epoch))
+        if not self._go.done():
+            self._go.set_result(epoch)
+        elif self._go.cancelled() or self._go.result() != epoch:
+            return False
+        self._call = call
         return True
 
     async def _hold(self) -> ArrivalEvent:
@@ -224,7 +238,7 @@ class AcceptTurn(HostTurn):
         self._call.reply(Answer())
         try:
             async with asyncio.timeout(self.host.bindings.settings.move_mark_ms / 1000):
-                self._call, epoch = await asyncio.shield(self._go)
+                epoch = await asyncio.shield(self._go)
         except TimeoutError:
             self._go.cancel()
             return Expired()
@@ -245,6 +259,7 @@ class AcceptTurn(HostTurn):
         host.opener.take_up(session, self._arrival.offer.me, epoch, self._generation, self._row)
         session.inherit(asked.client, asked.context, asked.pushes)
         session.phase, session.used_at = Phase.OPEN, time.monotonic()
+        host.dealing.opened(session)
         host.counts["arrived"] += 1
         self._call.reply(Answer(epoch=epoch))
         if session.client and host.has_on_login:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from roost.binding.model import Record
+from roost.binding.partition import Kept
 from roost.binding.scripts import Changed, Dead, NotOwner, Renewed, Repaired
 from roost.binding.service import Bindings
 from roost.core.owner import Owner
@@ -110,13 +111,16 @@ class Claims:
     async def renew(self, user: str, epoch: int, above: int) -> Ours | Elsewhere:
         """For a user whom we hold under `epoch`: a new one above `above`, in map and row (R3, R6).
 
-        Our memory is good only if nobody claimed the row meanwhile; else it is somebody else's.
+        Our memory is good only if nobody claimed the row meanwhile; else it is somebody else's. A map that
+        names another under an earlier epoch than ours has lost our grant in a failover: it is told.
         """
         me, judged = self._me(), epoch
         for _ in range(ATTEMPTS):
             renewed = await self._bindings.renew(self._type, user, me, above=max(above, judged))
             if not isinstance(renewed, Renewed):
-                return Elsewhere(renewed.record, "moved")
+                if not await self._restored(user, me, epoch, renewed.record):
+                    return Elsewhere(renewed.record, "moved")
+                continue
             answer = await self._database.claim(self._type, user, me, renewed.epoch, judged=judged)
             match answer:
                 case Claimed(row):
@@ -126,6 +130,13 @@ class Claims:
                 case Refused():
                     return Elsewhere(None, "stale")
         return Elsewhere(None, "busy")
+
+    async def _restored(self, user: str, me: Owner, epoch: int, record: Record | None) -> bool:
+        """Whether the map had gone back behind our epoch, and names us again."""
+        if record is None or record.owner in (None, me) or record.epoch >= epoch:
+            return False
+        [answer] = await self._bindings.reassert(self._type, me, [(user, epoch)])
+        return isinstance(answer, Kept)
 
 
 def is_made_up(epoch: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -15,11 +14,13 @@ from roost.binding.model import Record
 from roost.binding.move import Move, Phase, begin, step
 from roost.binding.protocol import Action, End, Event, NoAnswer, Terms, Then
 from roost.core.errors import NotSent, RoostError
+from roost.core.tracing import Span, current_trace, sampled_context
 from roost.db.model import Claimed
 from roost.sdk.entity import Later, Pinned
 from roost.servers.entity.home import ENTITY_SERVICE
 from roost.servers.entity.peering import ACCEPT, COMMIT, encode
 from roost.servers.entity.session import NEVER, Session
+from roost.servers.entity.turns import HookTimeout, limited
 from roost.servers.entity.visits import HostTurn
 from roost.wire.client import Peer
 from roost.wire.codes import Code
@@ -77,30 +78,42 @@ class Departure(HostTurn):
         self.move, self._action = begin(terms)
         self.stepped: Callable[[], None] = lambda: None
         self._peer = peer
-        self._orders: asyncio.Queue[words.Go | words.Recall] = asyncio.Queue()
-        self._begun = asyncio.Event()
+        self._orders: asyncio.Queue[words.Go | words.Recall] | None = None
+        """Of a party; most go alone."""
+        self._patience: asyncio.TimerHandle | None = None
+        """Until the user's turn comes, or has not come for too long."""
         self._over: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
         self._phases: dict[str, float] = {}
         self._since = time.monotonic()
         self._blocked_at = 0.0
         self._record: Record | None = None
         self._generation = NEVER
+        self._span = self._begin_span()
+
+    def _begin_span(self) -> Span | None:
+        tracer, terms = self.host.tracer, self.move.terms
+        above = sampled_context(self.session.trace) if tracer is not None else ""
+        if tracer is None or not above:
+            return None
+        source, target = terms.me.server_id, terms.target.server_id
+        return tracer.begin("move", above, type=self.host.type, server_id=source, target=target)
 
     def order(self, order: words.Go | words.Recall) -> None:
-        self._orders.put_nowait(order)
+        self._queue().put_nowait(order)
+
+    def _queue(self) -> asyncio.Queue[words.Go | words.Recall]:
+        if self._orders is None:
+            self._orders = asyncio.Queue()
+        return self._orders
 
     async def go(self) -> Report:
         """Write what there is, wait for the user's turn, and for the end of the move."""
         await self.host.flusher.save_soon(self.session, self.move.terms.quiesce_s)
         self._step(words.Preflushed())
+        why = "a message of the user is being served"
+        self._patience = self._over.get_loop().call_later(self.move.terms.quiesce_s, self._no_turn, why)
         self.session.line.add_first(self)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.move.terms.quiesce_s):
-                await self._begun.wait()
-        if not self._begun.is_set():
-            self._step(words.NoTurn("a message of the user is being served"))
-            self._report()
-        return await asyncio.shield(self._over)
+        return await self._over
 
     def _step(self, event: Event) -> None:
         now = time.monotonic()
@@ -113,23 +126,30 @@ class Departure(HostTurn):
     # -- the turn
 
     def bounce(self) -> None:
-        self._begun.set()
         self._no_turn("the user is not here any more", gone=True)
 
     def _no_turn(self, why: str, *, gone: bool = False) -> None:
+        self._patience_ends()
         if self.move.phase is Phase.QUIESCE:
             self._step(words.NoTurn(why, gone))
             self._report()
 
+    def _patience_ends(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
     async def run(self) -> None:
-        session, residence = self.session, self.host.residence
+        session = self.session
         if self.move.phase is not Phase.QUIESCE:
             return None  # given up: it waited for too long
-        self._begun.set()
+        self._patience_ends()
+        if self._span is not None:
+            current_trace.set(self._span.context)
+        is_ours = session.is_open and await self.is_ours()
         if not session.is_open:
             return self._no_turn("the user is not here any more", gone=True)
-        if not (residence.is_held(session.partition) and residence.is_current(session)):
-            return self._no_turn("the lease has lapsed since the user was claimed")
+        if not is_ours:
+            return self._no_turn("the lease is over, or the user could not be claimed anew after it was")
         self._blocked_at = time.monotonic()
         try:
             self._step(words.Turn(session.epoch))
@@ -153,6 +173,8 @@ class Departure(HostTurn):
         else:  # the server ends, or a fault of ours: the next claim finds out
             self.session.in_doubt = self.session.generation == NEVER
             self._over.set_result(Report(user, "returned", "the move was broken off", {}, self.move.epoch))
+        if self._span is not None:
+            self._span.end(outcome=self._over.result().outcome, blocked_ms=self._phases.get("total", 0.0))
 
     # -- what the machine wants
 
@@ -166,11 +188,15 @@ class Departure(HostTurn):
                 return await self._flush(within_s)
             case words.Freeze():
                 self.session.generation = NEVER  # before it is sent (R1)
+                self.host.flusher.take(self.session)  # what `Flush` waits for is on its way meanwhile
             case words.Commit(_, pause_s, _):
                 await asyncio.sleep(pause_s)
+        assert not isinstance(action, End)
         try:
-            async with asyncio.timeout(getattr(action, "within_s", None)):
-                return await self._ask(action)
+            event: Event = await limited(self._ask(action), action.within_s)
+            return event
+        except HookTimeout:
+            return NoAnswer("no answer in time")
         except (RoostError, TimeoutError) as error:
             return NoAnswer(str(error) or "no answer in time")
         except Exception as error:
@@ -180,7 +206,7 @@ class Departure(HostTurn):
     async def _wait(self, within_s: float) -> Event:
         try:
             async with asyncio.timeout(within_s):
-                return await self._orders.get()
+                return await self._queue().get()
         except TimeoutError:
             return words.Recall("the party took too long")
 
@@ -224,7 +250,10 @@ class Departure(HostTurn):
     async def _call(self, method: int, payload: bytes, within_s: float) -> Event:
         budget_ms = max(1, int(within_s * 1000))
         try:
-            answer = await self._peer.call(ENTITY_SERVICE, method, payload, budget_ms=budget_ms)
+            trace = self._span.wire if self._span is not None else None
+            answer = await self._peer.call(
+                ENTITY_SERVICE, method, payload, budget_ms=budget_ms, traceparent=trace
+            )
         except NotSent as error:
             # the connection may come back at once: a commit is sent again, an offer is not
             return NoAnswer(error.message) if method == COMMIT else words.Refused(error.message)

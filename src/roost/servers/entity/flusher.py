@@ -20,7 +20,9 @@ from roost.core.backoff import jittered
 from roost.core.errors import RoostError
 from roost.db.model import Fenced, Flush, Flushed
 from roost.sdk.entity import Entity
+from roost.servers.entity.ledger import wrap
 from roost.servers.entity.session import Session
+from roost.servers.entity.trading import Trading
 
 log = logging.getLogger("roost.entity")
 
@@ -42,6 +44,8 @@ class Snapshot(NamedTuple):
     flush: Flush
     changes: int
     taken_at: float
+    trade: tuple[int, int] | None
+    """`Trading.mark` of a user who trades."""
 
 
 class SaveTurn:
@@ -60,6 +64,25 @@ class SaveTurn:
 
     def bounce(self) -> None:
         self.taken.set()
+
+
+async def done_within(future: asyncio.Future[None], seconds: float) -> None:
+    """Wait for what others wait for too: it goes on when the time is over, or the waiting is cancelled."""
+    if future.done() or seconds <= 0:
+        return
+    woken: asyncio.Future[None] = future.get_loop().create_future()
+
+    def wake(_: object = None) -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    timer = future.get_loop().call_later(seconds, wake)
+    future.add_done_callback(wake)
+    try:
+        await woken
+    finally:
+        timer.cancel()
+        future.remove_done_callback(wake)
 
 
 class Flusher:
@@ -118,6 +141,8 @@ class Flusher:
             state = session.entity.save()
             if not isinstance(state, bytes):
                 raise TypeError(f"save returned {type(state).__name__}, not bytes")
+            trading = session.trading
+            state = wrap(trading.ledger if trading is not None else None, state)
         except Exception as error:
             self._failed(session, f"save failed: {type(error).__name__}", error)
             return
@@ -134,33 +159,41 @@ class Flusher:
             self._entity.min_reader,
         )
         session.writing = asyncio.get_running_loop().create_future()
-        self._taken.append(Snapshot(session, flush, unsaved.changes, time.monotonic()))
+        trade = trading.mark() if trading is not None else None
+        self._taken.append(Snapshot(session, flush, unsaved.changes, time.monotonic(), trade))
         self._kick.set()
+
+    def hasten(self, session: Session) -> None:
+        """Have it written as soon as the turn under way is over, not only within its window."""
+        if session.line.busy:
+            session.line.add_first(SaveTurn(self, session))
+        else:
+            self.take(session)
 
     async def save_in_turn(self, session: Session, timeout_s: float) -> bool:
         """Write everything now, from a turn of this user; False: it could not be written in time."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                while session.unsaved.is_dirty and session.is_open:
-                    self.take(session)
-                    if session.writing is not None:
-                        await asyncio.shield(session.writing)
-                    if session.unsaved.fault:
-                        await asyncio.sleep(RETRY_S)
+        until = time.monotonic() + timeout_s
+        while session.unsaved.is_dirty and session.is_open and (left_s := until - time.monotonic()) > 0:
+            self.take(session)
+            if session.writing is not None:
+                await done_within(session.writing, left_s)
+            if session.unsaved.fault or session.in_doubt:
+                await asyncio.sleep(min(RETRY_S, left_s))
         return not session.unsaved.is_dirty
 
     async def save_soon(self, session: Session, timeout_s: float) -> None:
         """Have the present state written while the user is served; whether it was is not said."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                if session.line.busy and session.unsaved.is_dirty:
-                    turn = SaveTurn(self, session)
-                    session.line.add_first(turn)
+        until = time.monotonic() + timeout_s
+        if session.line.busy and session.unsaved.is_dirty:
+            turn = SaveTurn(self, session)
+            session.line.add_first(turn)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
                     await turn.taken.wait()
-                else:
-                    self.take(session)
-                if session.writing is not None:
-                    await asyncio.shield(session.writing)
+        else:
+            self.take(session)
+        if session.writing is not None:
+            await done_within(session.writing, until - time.monotonic())
 
     # -- the loop
 
@@ -221,6 +254,8 @@ class Flusher:
                 self._saved(session, flush.last_sequence)
                 if session.unsaved.is_dirty:
                     self.changed(session)
+                if session.trading is not None:
+                    self._may_leave(session, session.trading, snapshot.trade)
             case Fenced(row) if row is not None and row.owner == session.owner and row.epoch > session.epoch:
                 self.counts["doubted"] += 1  # a claim of our own whose answer was lost
                 self._failed(session, "the row is ours under a later epoch", None)
@@ -235,6 +270,13 @@ class Flusher:
                 reason = result.message if isinstance(result, RoostError) else type(result).__name__
                 expected = isinstance(result, RoostError)
                 self._failed(session, reason, None if expected else result)
+
+    def _may_leave(self, session: Session, trading: Trading, trade: tuple[int, int] | None) -> None:
+        """Orders that the row holds now are sent; those that came since want to be written."""
+        if trade is not None and session.is_open:
+            trading.saved(*trade)
+        if trading.has_unsent:
+            self.hasten(session)
 
     def _failed(self, session: Session, reason: str, error: Exception | None) -> None:
         self.counts["failed"] += 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from roost.sdk.entity import TimerCall
+from roost.sdk.entity import Orders, TimerCall
 from roost.servers.entity.session import Session
 from roost.servers.entity.timers import RunningTimer
 
@@ -19,7 +19,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class SessionHome:
-    """The `Home` of one session; `changed` and `ring` are the host's."""
+    """The `Home` of one session; `changed`, `ring` and `desk` are the host's."""
 
     def __init__(
         self,
@@ -28,17 +28,23 @@ class SessionHome:
         *,
         changed: Callable[[Session], None],
         ring: Callable[[Session, RunningTimer, TimerCall], None],
+        desk: Callable[[Session], Orders],
     ) -> None:
         """`service`: type, server id, version."""
         self._session = session
         self._changed = changed
         self._ring = ring
+        self._desk = desk
         self.user = session.user
         self.type, self.server_id, self.version = service
 
     @property
     def context(self) -> dict[str, Any]:
         return self._session.context
+
+    @property
+    def orders(self) -> Orders:
+        return self._desk(self._session)
 
     def push(self, body: object) -> bool:
         session = self._session

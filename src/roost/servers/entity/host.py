@@ -23,10 +23,12 @@ from roost.core.errors import RoostError
 from roost.core.ids import check_id
 from roost.core.loops import Loops
 from roost.core.owner import Owner
+from roost.core.tracing import Tracer, sampled_context
 from roost.db.database import Database
 from roost.sdk.entity import Entity, Journal, TimerCall
 from roost.servers.entity.accepting import Acceptor
 from roost.servers.entity.claims import Claims
+from roost.servers.entity.dealing import Dealing
 from roost.servers.entity.execution import LAPSED, RETRY_MS, Executor, MessageTurn, refusal_of
 from roost.servers.entity.flusher import BATCHES, Flusher
 from roost.servers.entity.healing import Healer
@@ -40,10 +42,11 @@ from roost.servers.entity.peering import ACCEPT, COMMIT, MOVE, RETIRE, SURVEY, U
 from roost.servers.entity.retiring import Retiring
 from roost.servers.entity.session import Session
 from roost.servers.entity.settings import EntitySettings
+from roost.servers.entity.spans import TracedTurn
 from roost.servers.entity.survey import survey
 from roost.servers.entity.tenancy import Residence, moved
 from roost.servers.entity.timers import RunningTimer
-from roost.servers.entity.turns import Line, Workers
+from roost.servers.entity.turns import Line, Turn, Workers
 from roost.servers.entity.visits import FarewellTurn, Logout, Release, TimerTurn, Visit
 from roost.wire.codes import Code
 from roost.wire.server import Answer, Call, WireServer, refusal
@@ -82,6 +85,7 @@ class Host:
         self.bindings = bindings
         self.database = database
         self.me = me
+        self.tracer: Tracer | None = None
         self.sessions: dict[str, Session] = {}
         self.is_stopping = False
         self.counts: Counter[str] = Counter()
@@ -107,12 +111,14 @@ class Host:
         )
         self.healer = Healer(bindings, type_, me, self.sessions, self.residence, self.journal)
         self.mover, self.acceptor, self.retiring = Mover(self), Acceptor(self), Retiring(self)
+        self.dealing = Dealing(self)
+        self.opener.trades = self.dealing.loaded
 
     def serve(self, server: WireServer) -> None:
         server.register(ENTITY_SERVICE, MESSAGE, self.message)
         server.register(ENTITY_SERVICE, LOGIN, self.login)
         server.register(ENTITY_SERVICE, LOGOUT, self.logout)
-        server.register(ENTITY_SERVICE, MOVE, self.mover.move, in_task=True)
+        server.register(ENTITY_SERVICE, MOVE, self.mover.move)
         server.register(ENTITY_SERVICE, ACCEPT, self.acceptor.accept)
         server.register(ENTITY_SERVICE, COMMIT, self.acceptor.commit)
         server.register(ENTITY_SERVICE, SURVEY, partial(survey, self))
@@ -124,7 +130,9 @@ class Host:
         """What runs as long as the host does."""
         keep = loops.keep_running
         partitions = range(len(self.bindings.partitions))
+        market = self.dealing.market
         return [
+            *([keep("entity-fills", market.step)] if market is not None else []),
             *(keep("entity-flush", self.flusher.step, essential=True) for _ in range(BATCHES)),
             *(keep(f"entity-journal-{n}", partial(self.journal.step, n)) for n in partitions),
             keep("entity-trim", self.journal.trim, pause_s=0.5),
@@ -151,8 +159,13 @@ class Host:
                 return found
             session = found
             session.line.add(Visit(self, session, client, call.peer))
+        elif session.is_let_go:
+            session.line.add(Visit(self, session, client, call.peer))
         session.used_at = time.monotonic()
-        if not session.line.add(MessageTurn(self.executor, session, call, client, body)):
+        turn: Turn = MessageTurn(self.executor, session, call, client, body)
+        if call.traceparent is not None:
+            turn = self.traced("handle", turn, call.traceparent)
+        if not session.line.add(turn):
             return self._too_many(session)
         return None
 
@@ -171,7 +184,11 @@ class Host:
                 return found
             session = found
         session.used_at = time.monotonic()
-        if not session.line.add(Visit(self, session, client, call.peer, call=call, context=context)):
+        turn: Turn = Visit(self, session, client, call.peer, call=call, context=context)
+        session.trace = call.traceparent
+        if call.traceparent is not None:
+            turn = self.traced("open", turn, call.traceparent)
+        if not session.line.add(turn):
             return self._too_many(session)
         return None
 
@@ -187,6 +204,13 @@ class Host:
         if not session.line.add(Logout(self, session, client, reason, call)):
             return self._too_many(session)
         return None
+
+    def traced(self, name: str, turn: Turn, traceparent: bytes) -> Turn:
+        """The turn in a span, where what the frame says and what we do allow for one."""
+        above = sampled_context(traceparent) if self.tracer is not None else ""
+        if self.tracer is None or not above:
+            return turn
+        return TracedTurn(turn, self.tracer.begin(name, above, type=self.type, server_id=self.me().server_id))
 
     def _new_session(self, type_: str, user: str) -> Session | Answer | Awaitable[Answer]:
         self.retiring.knock()
@@ -212,7 +236,9 @@ class Host:
         line = Line(self.workers, self.settings.queue)
         session = Session(user, partition, self.entity(), line, time.monotonic())
         service = (self.type, self.me().server_id, self.version)
-        session.entity.home = SessionHome(session, service, changed=self.changed, ring=self._ring)
+        session.entity.home = SessionHome(
+            session, service, changed=self.changed, ring=self._ring, desk=self.dealing.desk
+        )
         self.sessions[user] = session
         return session
 
@@ -249,6 +275,7 @@ class Host:
             self.journal.saved(session, sequence)
 
     def _ended(self, session: Session) -> None:
+        self.dealing.ended(session)
         if self.sessions.get(session.user) is session:
             del self.sessions[session.user]
 

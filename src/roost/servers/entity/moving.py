@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roost.binding.move import Phase
-from roost.binding.party import orders
+from roost.binding.party import MOST_IN_PARTY, orders
 from roost.binding.protocol import Terms, Willing
 from roost.binding.scripts import Released
 from roost.core.errors import RoostError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.entity")
 
-MOST_IN_PARTY = 64
 LOOK_S = 0.02
 """How often a party is looked at when none of it has made a step: time goes on too."""
 
@@ -50,38 +49,53 @@ class Mover:
     def under_way(self) -> int:
         return len(self._going)
 
-    async def move(self, call: Call) -> Answer:
-        """Method 4: a `MoveCall` → `[[user, outcome, why, {phase: ms}, epoch], …]`."""
+    def move(self, call: Call) -> Answer | None:
+        """Method 4: a `MoveCall` → `[[user, outcome, why, {phase: ms}, epoch], …]`.
+
+        Everybody at once: they do not wait for each other, but for their parties; the answer for all.
+        """
         if (refused := refuse_role(call, "manager")) is not None:
             return refused
         try:
             asked = read_move(call.payload)
-            reports = await self.move_users(asked)
         except (*BAD, RoostError) as error:
             return refusal(Code.BAD_REQUEST, f"this is no MOVE: {error}")
-        return Answer(encode(reports))
+        if (nobody := self._nobody(asked)) is not None:
+            return Answer(encode(nobody))
+        self._begin(asked, call)
+        return None
 
-    async def move_users(self, asked: MoveCall) -> list[Report]:
-        """Everybody at once: they do not wait for each other, but for their parties."""
+    def _nobody(self, asked: MoveCall) -> list[Report] | None:
+        """None: they can be moved."""
         host = self._host
         if asked.type != host.type or self.peers is None:
-            return [
-                Report(user, "gone", f"this server holds users of {host.type}", {}, 0) for user in asked.users
-            ]
+            why = f"this server holds users of {host.type}"
+            return [Report(user, "gone", why, {}, 0) for user in asked.users]
         if Owner(*asked.target[:2]) == host.me():
             return [Report(user, "later", "they are here already", {}, 0) for user in asked.users]
-        peer = self.peers.at(*asked.target[2:])
-        groups = self._groups(list(dict.fromkeys(asked.users)))
-        # a MOVE whose caller has gone goes on: nothing is broken off in the middle
-        tasks = [asyncio.create_task(self._together(asked, party, group, peer)) for party, group in groups]
-        self._going.update(tasks)
-        for task in tasks:
-            task.add_done_callback(self._going.discard)
-        found = await asyncio.shield(asyncio.gather(*tasks))
-        return [report for group in found for report in group]
+        return None
 
-    def _groups(self, users: list[str]) -> list[tuple[str, list[str]]]:
-        """Each user alone, or with all who name the same party."""
+    def _begin(self, asked: MoveCall, call: Call) -> None:
+        """A MOVE whose caller has gone goes on: nothing is broken off in the middle."""
+        assert self.peers is not None
+        loop, peer = asyncio.get_running_loop(), self.peers.at(*asked.target[2:])
+        groups = self._groups(list(dict.fromkeys(asked.users)), force=asked.terms.force)
+        tasks = [loop.create_task(self._together(asked, party, group, peer)) for party, group in groups]
+        left = len(tasks)
+
+        def ended(task: asyncio.Task[list[Report]]) -> None:
+            nonlocal left
+            self._going.discard(task)
+            left -= 1
+            if not left:
+                call.reply(_answer_of(tasks))
+
+        for task in tasks:
+            self._going.add(task)
+            task.add_done_callback(ended)
+
+    def _groups(self, users: list[str], *, force: bool) -> list[tuple[str, list[str]]]:
+        """Each user alone, or with all who name the same party; by force alone too if it is too large."""
         sessions, parties = self._host.sessions, dict[str, list[str]]()
         alone: list[tuple[str, list[str]]] = []
         for user in users:
@@ -90,7 +104,13 @@ class Mover:
                 alone.append(("", [user]))
             elif party not in parties:
                 parties[party] = sorted(one.user for one in sessions.values() if _party_of(one) == party)
-        return alone + list(parties.items())
+        whole: list[tuple[str, list[str]]] = []
+        for party, members in parties.items():
+            if force and len(members) > MOST_IN_PARTY:
+                alone += [("", [user]) for user in users if user in members]
+            else:
+                whole.append((party, members))
+        return alone + whole
 
     async def _together(self, asked: MoveCall, party: str, users: list[str], peer: Peer) -> list[Report]:
         if len(users) > MOST_IN_PARTY:
@@ -133,7 +153,9 @@ class Mover:
         self.counts[report.outcome] += 1
         for phase, ms in report.phases.items():
             if phase != "retryMs":
-                self.phases.setdefault(phase, Histogram()).observe(ms / 1000)
+                if (histogram := self.phases.get(phase)) is None:
+                    histogram = self.phases[phase] = Histogram()
+                histogram.observe(ms / 1000)
 
 
 class ReleaseUnloaded(HostTurn):
@@ -186,6 +208,16 @@ async def _as_party(going: Sequence[Departure]) -> list[Report]:
         return list(await asyncio.gather(*(one.go() for one in going)))
     finally:
         leading.cancel()
+
+
+def _answer_of(tasks: Sequence[asyncio.Task[list[Report]]]) -> Answer:
+    try:
+        return Answer(encode([report for task in tasks for report in task.result()]))
+    except asyncio.CancelledError:
+        return refusal(Code.FAILED, "this server ends")
+    except Exception as error:
+        log.error("a MOVE failed", exc_info=error)
+        return refusal(Code.FAILED, "the handler failed")
 
 
 def _party_of(session: Session | None) -> str:

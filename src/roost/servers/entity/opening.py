@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ from roost.servers.entity.execution import LAPSED, Executor
 from roost.servers.entity.flusher import Flusher
 from roost.servers.entity.journal import unpack
 from roost.servers.entity.lease import Lease
+from roost.servers.entity.ledger import Ledger, unwrap
 from roost.servers.entity.replies import Replies
 from roost.servers.entity.session import Entry, Phase, Session, digest_of
 from roost.servers.entity.settings import EntitySettings
@@ -56,6 +57,8 @@ class Opener:
         self._executor = executor
         self._flusher = flusher
         self._leases = leases
+        self.trades: Callable[[Session, Ledger], None]
+        """Told of each user whose row has a ledger."""
 
     async def open(self, session: Session) -> LoginReason | Answer:
         """Why the user came; an answer says why not. Raises what a store or database away raises."""
@@ -105,7 +108,10 @@ class Opener:
             return fault
         session.entity.loaded_schema = row.schema_version if row.state is not None else 0
         try:
-            await limited(session.entity.load(row.state), self._load_s)
+            ledger, state = unwrap(row.state)
+            if ledger is not None:
+                self.trades(session, ledger)
+            await limited(session.entity.load(state), self._load_s)
         except Exception as error:
             fields = {"userId": session.user, "reason": type(error).__name__}
             log.error("load failed", exc_info=error, extra=fields)

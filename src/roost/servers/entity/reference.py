@@ -1,12 +1,14 @@
-"""The reference entity: a counter, an inventory, a chat that echoes, the version that a hot update changes.
+"""The reference entity: a counter, an inventory, a chat that echoes, orders, the version of a hot update.
 
     {"op": "count", "by": 1}        → the count
     {"op": "get"}                   → {"count", "items"}
     {"op": "give", "item", "n"}     → how many there are now; "take" raises where there are too few
     {"op": "say", "text"}           → the text; also pushed back as {"said": text}
+    {"op": "order", "symbol", "side", "price", "quantity"}    → the number of the command
+    {"op": "trades"}                → {"holds": {symbol: how many}, "answered": the last number that was}
     {"op": "version"}               → {"version", "serverId"}
 
-A bare word stands for the operation without its options: "count", "get", "version".
+A bare word stands for the operation without its options: "count", "get", "trades", "version".
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import msgspec
 
 from roost.core.errors import InvalidInput
 from roost.sdk.entity import Durability, Entity, Journal, Message, WriteThrough
+from roost.sdk.trade import Fill, OrderAccepted, OrderRefused, Side
 
 MOST_ITEMS = 1000
 LONGEST_TEXT = 4096
@@ -25,6 +28,9 @@ LONGEST_TEXT = 4096
 class State(msgspec.Struct):
     count: int = 0
     items: dict[str, int] = {}
+    holds: dict[str, int] = {}
+    """By symbol what was bought, less what was sold."""
+    answered: int = 0
 
 
 class Reference(Entity):
@@ -55,9 +61,27 @@ class Reference(Entity):
                 text = str(body.get("text", ""))[:LONGEST_TEXT]
                 self.push({"said": text})
                 return text
+            case "order":
+                return self._order(body)
+            case "trades":
+                return {"holds": self.state.holds, "answered": self.state.answered}
             case "version":
                 return {"version": self.home.version, "serverId": self.home.server_id}
-        raise InvalidInput("the operations are count, get, give, take, say and version")
+        raise InvalidInput("the operations are count, get, give, take, say, order, trades and version")
+
+    async def on_order(self, answer: OrderAccepted | OrderRefused) -> None:
+        self.state.answered = max(self.state.answered, answer.client_seq)
+
+    async def on_fill(self, fill: Fill) -> None:
+        holds = self.state.holds
+        holds[fill.symbol] = holds.get(fill.symbol, 0) + (
+            fill.quantity if fill.side == "buy" else -fill.quantity
+        )
+
+    def _order(self, body: dict[str, Any]) -> int:
+        side: Side = "sell" if body.get("side") == "sell" else "buy"
+        price, quantity = _number(body.get("price")), _number(body.get("quantity"))
+        return self.orders.new(str(body.get("symbol", "")), side, price=price, quantity=quantity)
 
     def _move(self, item: str, number: int, sign: int) -> int:
         items = self.state.items

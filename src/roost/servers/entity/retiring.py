@@ -1,4 +1,8 @@
-"""RETIRE: a server that was emptied by plan sends whoever still comes on, and leaves when nobody does."""
+"""RETIRE: a server that was emptied by plan sends whoever still comes on, and leaves when nobody does.
+
+A map that has gone back by a failover may name it again for users who had left: they are opened, written and
+given free at once, so that the map places them on a server that stays.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.servers.entity.peering import BAD, refuse_role
+from roost.servers.entity.visits import Release
 from roost.wire.codes import Code
 from roost.wire.server import Answer, Call, refusal
 
@@ -68,12 +73,16 @@ class Retiring:
         self.knocked_at = self._now()
 
     async def step(self) -> None:
-        """Leave, if it is time."""
+        """Let go of whoever is here all the same, and leave, if it is time."""
         host = self._host
-        quiet_since = max(self._since, self.knocked_at)
-        if not self.is_on or host.sessions or host.mover.under_way or self.in_flight():
+        if not self.is_on or host.is_stopping:
             return
-        if self._now() - quiet_since >= self._quiet_s and not host.is_stopping:
+        for session in list(host.sessions.values()):
+            if session.is_open and not session.line.busy:
+                session.line.add(Release(host, session, "stopping"))
+        if host.sessions or host.mover.under_way or self.in_flight():
+            return
+        if self._now() - max(self._since, self.knocked_at) >= self._quiet_s:
             host.is_stopping = True
             log.info("retired: nobody is here and nobody came for long", extra={"seconds": self._quiet_s})
             self.leave()

@@ -24,6 +24,7 @@ from roost.binding.drain.standing import READER_LABEL, SCHEMA_LABEL
 from roost.binding.service import Bindings
 from roost.core.errors import InvalidInput, RoostError, StartFailed, Unavailable
 from roost.core.owner import Owner
+from roost.core.tracing import Tracer
 from roost.db.database import Database, open_database
 from roost.sdk.connect import connect
 from roost.sdk.entity import Entity, check_entity_class
@@ -32,6 +33,7 @@ from roost.servers.entity.beating import Beating, BeatThread, RollCall, patience
 from roost.servers.entity.carrying import Carrying, Settler
 from roost.servers.entity.host import Host
 from roost.servers.entity.lease import Lease
+from roost.servers.entity.market import open_market
 from roost.servers.entity.metrics import EntityMetrics
 from roost.settings import Settings
 from roost.store.metrics import StoreMetrics
@@ -90,7 +92,7 @@ class Running:
 
     def __init__(self, settings: Settings, entity: type[Entity]) -> None:
         self.edge = Edge(OneToken(settings.api_token), settings.is_dev(), not_found_hint="gates speak wire")
-        self.ops = Ops(MetricsPage(settings.profile, (self,)), self.ready)
+        self.ops = Ops(MetricsPage(settings.profile, (self,), "entity"), self.ready)
         self.described = f"{entity.__name__}, {entity.durability.word}"
         self.platform: Platform | None = None
         self.database: Database | None = None
@@ -130,10 +132,12 @@ async def entity_server(
     *,
     on_end: Callable[[], None],
     wait_s: float,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Running]:
     """A server that holds users inside the block; on the way out they are written and released.
 
     `on_end` is called when discovery says that this instance must stop.
+    `tracer`: in place of the settings' own.
     """
     own = settings.entity
     async with contextlib.AsyncExitStack() as stack:
@@ -146,7 +150,9 @@ async def entity_server(
         beside_runner = await serve(running.ops.app(running.edge), beside, OPS_LIMITS)
         stack.push_async_callback(beside_runner.cleanup)
 
-        platform = await stack.enter_async_context(open_platform(settings, attach=True, wait_s=wait_s))
+        platform = await stack.enter_async_context(
+            open_platform(settings, attach=True, wait_s=wait_s, service="entity", tracer=tracer)
+        )
         database = await stack.enter_async_context(
             open_database(settings.database_url, options=settings.db.options())
         )
@@ -159,6 +165,7 @@ async def entity_server(
         await _beat(stack, platform, beating, leases, carrying)
         bindings = platform.bindings
         host = Host(entity, identity.type, identity.version, own, bindings, database, leases, owner)
+        host.tracer = platform.tracer
         host.healer.connections = partial(connections_of, platform.store)
         host.healer.beat = partial(beating.beat, bindings)
         running.host, running.shown = host, EntityMetrics(host, beating, leases, carrying)
@@ -169,6 +176,8 @@ async def entity_server(
         host.retiring.leave = on_end
         host.mover.peers = _peers(settings, secret, identity.version)
         stack.push_async_callback(host.mover.peers.close)
+        market = host.dealing.market = open_market(platform, secret, identity.version, identity.group)
+        stack.push_async_callback(market.close)
         stack.push_async_callback(_bury, platform.bindings, identity.type, owner)
         _run_loops(stack, running, beating, host, me, carrying)
         stack.push_async_callback(server.close, CLOSE_S)
@@ -274,20 +283,8 @@ async def _beat(
 @asynccontextmanager
 async def _open_bindings(platform: Platform) -> AsyncIterator[Bindings]:
     """A link of its own, for the thread that beats."""
-    settings = platform.settings
-    store = await Store.open(
-        settings.store_url,
-        options=settings.link.options(),
-        keys=platform.store.keys,
-        client_name="roost-entity-beat",
-        folder=settings.store_folder,
-        attach=True,
-        binary=settings.embedded.binary,
-    )
-    try:
-        yield Bindings(store, settings.binding, platform.discovery)
-    finally:
-        await store.close()
+    async with platform.link_beside("roost-entity-beat") as store:
+        yield Bindings(store, platform.settings.binding, platform.discovery)
 
 
 def connections_of(store: Store) -> object:

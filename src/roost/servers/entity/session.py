@@ -13,6 +13,7 @@ from roost.core.owner import Owner
 from roost.sdk.entity import Entity
 from roost.servers.entity.replies import Replies, Reply
 from roost.servers.entity.timers import Timers
+from roost.servers.entity.trading import Trading
 from roost.servers.entity.turns import Line
 from roost.wire.server import Answer, Call, Connection
 
@@ -116,12 +117,18 @@ class Session:
         self.trimmed = 0
         """The last message that the journal was told to let go of."""
         self.timers = Timers()
+        self.trading: Trading | None = None
+        """None: a user who never traded."""
         self.used_at = now
         self.client = ""
         """The client's session; empty: it is logged out, or has not shown one yet."""
         self.peer: Connection | None = None
+        self.is_let_go = False
+        """Whether a release has told the object that its client left: the next message is then a return."""
         self.context: dict[str, Any] = {}
         """What the gate said of the client: nickname, address."""
+        self.trace: bytes | None = None
+        """The context in which the user is here, see `core/tracing.py`; None: they are not traced."""
         self.pushes = 0
         self.is_replaying = False
         self.is_doubted = False
@@ -145,7 +152,7 @@ class Session:
     def attach(self, client: str, peer: Connection) -> tuple[str, Connection | None]:
         """The client's session and its gate from now on; what they were, where another session loses them."""
         former = (self.client, self.peer) if self.client and self.client != client else ("", None)
-        self.client, self.peer = client, peer
+        self.client, self.peer, self.is_let_go = client, peer, False
         self._youngest = max(self._youngest, client)
         return former
 

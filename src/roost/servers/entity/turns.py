@@ -5,7 +5,9 @@
 
 A few workers take the lines that have something to do. A turn that never waits costs no task: the worker goes
 on to the next line. One that waits keeps its worker, and another takes over; so a slow user costs a task and
-delays nobody. Turns run inside a task because what users call in them needs one (`asyncio.timeout`).
+delays nobody. Where one turn after the other waits, several take over at once, twice as many each time: what
+their turns ask for goes out together. Turns run inside a task because what users call in them needs one
+(`asyncio.timeout`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, Protocol, cast
 
 log = logging.getLogger("roost.entity")
@@ -25,6 +28,8 @@ SHARE = 128
 GRACE_S = 1.0
 """How long a hook may take to end after it was cancelled."""
 MOST_IDLE = 64
+MOST_CALLED = 32
+"""Workers that take over at once."""
 
 
 class Turn(Protocol):
@@ -101,13 +106,16 @@ class Line:
 
 
 class Workers:
-    """The tasks that run turns. At any time at most one of them, the taker, takes lines."""
+    """The tasks that run turns."""
 
     def __init__(self) -> None:
         self._ready: deque[Line] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle: list[tuple[asyncio.Task[None], asyncio.Future[None]]] = []
-        self._taker: asyncio.Task[None] | None = None
+        self._takers: set[asyncio.Task[None]] = set()
+        """Who takes lines: the one that runs, and those that were called and run soon."""
+        self._calls = 1
+        """How many take over from a turn that waits: more if the turns before it did."""
 
     @property
     def count(self) -> int:
@@ -116,61 +124,69 @@ class Workers:
     def take(self, line: Line) -> None:
         """Run the line's next turn soon, after those that are ready now."""
         self._ready.append(line)
-        if self._taker is None:
-            self._call_one()
+        if not self._takers:
+            self._call(1)
 
-    def _call_one(self) -> None:
-        if self._idle:
-            self._taker, sleep = self._idle.pop()
-            sleep.set_result(None)
-            return
-        self._taker = asyncio.get_running_loop().create_task(self._work())
-        self._tasks.add(self._taker)
-        self._taker.add_done_callback(self._ended)
+    def _call(self, wanted: int) -> None:
+        """So many shall take lines."""
+        while len(self._takers) < wanted:
+            if self._idle:
+                taker, sleep = self._idle.pop()
+                sleep.set_result(None)
+            else:
+                taker = asyncio.get_running_loop().create_task(self._work())
+                self._tasks.add(taker)
+                taker.add_done_callback(self._ended)
+            self._takers.add(taker)
 
     async def _work(self) -> None:
         me, turns = cast("asyncio.Task[None]", asyncio.current_task()), 0
-        while await self._is_taker(me):
+        leave = partial(self._leave, me)
+        while await self._has_work(me):
             line = self._ready.popleft()
             if (turn := line.next()) is not None:
+                watched = _Watched(turn.run(), leave)
                 try:
-                    await _Watched(turn.run(), self._leave)
+                    await watched
                 except (Exception, asyncio.CancelledError) as error:
                     if me.cancelling():
                         raise
                     log.error("a turn failed", exc_info=error)
                 finally:
-                    self._taker = self._taker or me  # else `done` would call another
+                    if not watched.has_waited:
+                        self._calls = 1
+                    self._takers.add(me)  # else `done` would call another
                     line.done()
             turns += 1
             if turns % SHARE == 0:
                 await asyncio.sleep(0)
 
-    async def _is_taker(self, me: asyncio.Task[None]) -> bool:
-        """Wait to be called, where nothing is to be taken or another takes; False: there are enough of us."""
-        if self._taker is me and self._ready:
-            return True
-        if self._taker is me:
-            self._taker = None
-        if len(self._idle) >= MOST_IDLE:
-            return False
-        sleep = asyncio.get_running_loop().create_future()
-        self._idle.append((me, sleep))
-        await sleep
+    async def _has_work(self, me: asyncio.Task[None]) -> bool:
+        """Wait to be called, where nothing is to be taken; False: there are enough of us."""
+        is_needed = True
+        while not (is_needed and self._ready):
+            self._takers.discard(me)
+            if len(self._idle) >= MOST_IDLE:
+                return False
+            sleep = asyncio.get_running_loop().create_future()
+            self._idle.append((me, sleep))
+            await sleep
+            # called because turns waited; if they do so no more, one is enough
+            is_needed = self._calls > 1 or len(self._takers) == 1
         return True
 
-    def _leave(self) -> None:
+    def _leave(self, taker: asyncio.Task[None]) -> None:
         """The turn under way waits for something; who is ready must not wait with it."""
-        self._taker = None
-        if self._ready:
-            self._call_one()
+        self._takers.discard(taker)
+        self._call(min(self._calls, len(self._ready)))
+        self._calls = min(2 * self._calls, MOST_CALLED)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a worker of turns ended", exc_info=error)
-        if self._taker is task:
-            self._leave()
+        if task in self._takers:
+            self._leave(task)
 
     async def close(self) -> None:
         """End whatever is under way; what is ready stays undone."""
@@ -184,11 +200,12 @@ class Workers:
 class _Watched:
     """A coroutine in a context of its own; `on_wait` is called when it first waits for something."""
 
-    __slots__ = ("_coroutine", "_on_wait")
+    __slots__ = ("_coroutine", "_on_wait", "has_waited")
 
     def __init__(self, coroutine: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> None:
         self._coroutine = coroutine
         self._on_wait = on_wait
+        self.has_waited = False
 
     def __await__(self) -> Generator[Any, Any, None]:
         context = copy_context()
@@ -196,6 +213,7 @@ class _Watched:
             waited = context.run(self._coroutine.send, None)
         except StopIteration:
             return
+        self.has_waited = True
         self._on_wait()
         yield from _resumed(self._coroutine, waited, context)
 

@@ -49,6 +49,15 @@ class HostTurn:
         if self.session.is_open:
             self.host.changed(self.session)
 
+    async def is_ours(self) -> bool:
+        """Whether the user may be served, where nobody waits for an answer; claims anew if need be."""
+        session, residence = self.session, self.host.residence
+        try:
+            is_held = residence.is_held(session.partition)
+            return is_held and (residence.is_current(session) or await residence.make_current(session))
+        except RoostError:
+            return False
+
 
 class Visit(HostTurn):
     """The client is here: by a login, or by the first message that found nobody. Opens the session."""
@@ -86,6 +95,7 @@ class Visit(HostTurn):
                 self._answer(opened)
                 return self.host.residence.end(session, opened)
             reason = opened
+            self.host.dealing.opened(session)
         if (refused := await self._unfit()) is not None:
             return self._answer(refused)
         await self._enter(reason)
@@ -157,15 +167,9 @@ class TimerTurn(HostTurn):
         self._call = call
 
     async def run(self) -> None:
-        session, residence = self.session, self.host.residence
-        if not session.is_open or not self._timer.is_on:
+        if not self.session.is_open or not self._timer.is_on:
             return None
-        try:
-            is_held = residence.is_held(session.partition)
-            is_ours = is_held and (residence.is_current(session) or await residence.make_current(session))
-        except RoostError:
-            is_ours = False
-        if not is_ours:
+        if not await self.is_ours():
             return self._timer.put_off()
         await self.hook("timer", self._called())
         return self._timer.done()
@@ -198,8 +202,11 @@ class Release(HostTurn):
         was_used = self._idle_since is not None and session.used_at > self._idle_since
         if not session.is_open or was_used or len(session.line):
             return
-        if session.client and self.host.has_on_logout:
-            await self.hook("on_logout", session.entity.on_logout(self._reason))
+        if session.client:
+            session.client, session.is_let_go = "", True
+            if self.host.has_on_logout:
+                await self.hook("on_logout", session.entity.on_logout(self._reason))
+            session.peer = None  # a last push of the hook went there
         if not await self.host.flusher.save_in_turn(session, self.host.settings.stall_ms / 1000):
             return
         try:

@@ -42,9 +42,6 @@ BOUNCES = frozenset(
 EXECUTED = frozenset({Code.OK, Code.FAILED})
 """The handler ran: the entity remembers this reply, and a repeated message gets the same."""
 
-SUPERSEDED = frozenset({Code.NOT_OWNER, Code.REFUSED})
-"""What a login is answered with where a younger session of the user is there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -62,6 +59,8 @@ class Client(Protocol):
 
     user: str
     session_id: str
+    traceparent: bytes | None
+    """The context of the login; None: it is not traced."""
 
     @property
     def is_connected(self) -> bool: ...
@@ -183,6 +182,7 @@ class Carrier:
             _pack([self.type, self.client.user, self.client.session_id, context]),
             epoch=lane.epoch,
             budget_ms=int(self._services.terms.limits.wait_s * 1000),
+            traceparent=self.client.traceparent,
             done=partial(self._greeted, lane.turn),
         )
 
@@ -201,6 +201,7 @@ class Carrier:
             sequence=message.sequence,
             oldest=oldest,
             budget_ms=left_ms if left_ms > 0 else 1,
+            traceparent=message.span.wire if message.span is not None else None,
             done=partial(self._answered, message, lane.turn),
         )
 
@@ -249,7 +250,7 @@ class Carrier:
             code = answer.code if isinstance(answer, RoostError) else "INTERNAL"
             lane.ungreeted(turn, code, self._away(answer))
             return
-        if answer.code in SUPERSEDED:
+        if answer.code is Code.NOT_OWNER:  # a younger session of the user is there
             self.client.taken_over(answer.message)
             return
         if answer.code:

@@ -172,7 +172,7 @@ class Book:
 
     # -- what it comes to
 
-    def report(self, gate: str, at: float, *, is_final: bool) -> GateReport:
+    def report(self, gate: str, at: float, *, is_final: bool, seen: str = "") -> GateReport:
         return GateReport(
             gate=gate,
             users=len(self.users),
@@ -189,6 +189,7 @@ class Book:
             longest_pause_ms=round(self.longest_s * 1000),
             uncounted=self.uncounted,
             is_final=is_final,
+            seen=seen,
             at=at,
         )
 

@@ -16,12 +16,14 @@ from roost.binding.model import BindingChange
 from roost.core.errors import InvalidInput, RoostError, TicketRefused, TokenRefused, Unavailable
 from roost.core.ids import check_id, new_ulid
 from roost.core.passes import LoginPass, ResumePass
+from roost.core.tracing import Span, Tracer
 from roost.servers.gate.carrier import Carrier, Services
 from roost.servers.gate.finder import Finder, Homes, route_of
 from roost.servers.gate.messages import Codec, FromClient, Welcome
 from roost.servers.gate.peers import Dial, Peers
 from roost.servers.gate.queued import LaneCounts, LaneLimits, Room, Terms
 from roost.servers.gate.session import DRAINING, IDLE, TAKEN_OVER, Port, Session, Who
+from roost.servers.gate.spans import begin_span, end_span
 from roost.servers.gate.witness import Witness
 from roost.servers.settings import GateSettings
 from roost.wire.frame import Frame
@@ -72,6 +74,7 @@ class Gate:
         *,
         entrance: Entrance | None = None,
         clock: Callable[[], float] = time.monotonic,
+        tracer: Tracer | None = None,
     ) -> None:
         self.settings = settings
         self.default_type = settings.type
@@ -87,7 +90,7 @@ class Gate:
         """Counts for drains, where there is a store to ask for them."""
         self._proofs = proofs
         self._entrance = entrance
-        self._clock = clock
+        self._clock, self._tracer = clock, tracer
         self._looking: set[Carrier] = set()
         peers = Peers(dial(self), lambda: self.services.finder.wake_all())
         limits = LaneLimits(
@@ -104,36 +107,38 @@ class Gate:
 
     async def login(self, port: Port, codec: Codec, first: FromClient) -> Session:
         """A session for whoever shows a good proof; the welcome is said. A refusal is raised, and counted."""
+        began_ns, span = time.time_ns(), None
         try:
-            who = await self._prove(first)
-            return await self._open(port, codec, who, self._types(who, first))
+            who, types = await self._prove(first)
+            with self._place_of(who):
+                span = begin_span(self._tracer, who, began_ns, may_begin=self._entrance is None)
+                session = self._register(port, codec, who, span)
+            return await self._open(session, types, span)
         except RoostError as error:
             self.refused_logins[error.code] += 1
+            end_span(span, error.code)
             raise
 
-    async def _prove(self, first: FromClient) -> Who:
+    async def _prove(self, first: FromClient) -> tuple[Who, list[str]]:
+        """Who it is, and the types they ask for. A ticket is used up last: nothing is left to refuse then."""
         if self.is_draining:
             raise Unavailable("this gate stops", hint="connect to another")
         if not isinstance(first.login, str):
             raise InvalidInput('the first message must be {"login": "…"}')
         resume = self._proofs.resume(first.resume, time.time()) if first.resume else None
         if self._entrance is not None:
-            who = await self._by_ticket(self._entrance, first.login, resume)
-        elif first.login:
-            login = self._proofs.login(first.login, time.time())
-            who = Who(login.user, login.nickname, login.types or self.settings.allowed_types)
-        elif resume is not None:
-            who = Who(resume.user, resume.nickname, resume.types or self.settings.allowed_types)
+            who, types = await self._by_ticket(self._entrance, first.login, first, resume)
         else:
-            raise TokenRefused("no token came along")
-        check_id(who.user, "user")
+            who = _by_token(self._proofs, first.login, resume, self.settings.allowed_types)
+            self._check(who.user, resume)
+            types = _wanted(first, who.types, self.default_type)
         if resume is not None:
-            if resume.user != who.user:
-                raise TokenRefused("the resume token is another user's")
             who.previous = resume.session
-        return who
+        return who, types
 
-    async def _by_ticket(self, entrance: Entrance, ticket: str, resume: ResumePass | None) -> Who:
+    async def _by_ticket(
+        self, entrance: Entrance, ticket: str, first: FromClient, resume: ResumePass | None
+    ) -> tuple[Who, list[str]]:
         """With a ticket; without one only into a session that is still open here, whose place it keeps.
 
         NB: a good ticket ends the user's session here before it is known whether it was used before: the door
@@ -141,34 +146,54 @@ class Gate:
         """
         there = self.sessions.get(resume.user) if resume is not None else None
         if there is not None:
-            there.keeps_place = True
-            return Who(there.user, there.who.nickname, there.who.types)
+            return there.who.again(), _wanted(first, there.who.types, self.default_type)
         if not ticket:
             hint = "your place is held for a while: ask the waiting room for a ticket"
             raise TicketRefused("this gate asks for a ticket, also to resume", hint=hint)
-        self._make_way(entrance.owner_of(ticket))
-        return await entrance.enter(ticket, self.settings.allowed_types)
+        user = entrance.owner_of(ticket)
+        self._check(user, resume)
+        types = _wanted(first, self.settings.allowed_types, self.default_type)
+        self._make_way(user)
+        return await entrance.enter(ticket, self.settings.allowed_types), types
 
-    def _make_way(self, user: str) -> None:
-        if (there := self.sessions.get(user)) is not None:
-            there.is_replaced = True
-            there.end(TAKEN_OVER, "taken-over")
-
-    def _types(self, who: Who, first: FromClient) -> list[str]:
-        wanted = list(dict.fromkeys(first.types)) or [self.default_type]
-        for type_ in wanted:
-            if type_ not in who.types:
-                raise InvalidInput(f"you may talk to {', '.join(who.types)}, not to {type_}")
-        return wanted
-
-    async def _open(self, port: Port, codec: Codec, who: Who, types: list[str]) -> Session:
-        self._make_way(who.user)
-        if len(self.sessions) >= self.settings.capacity:
+    def _check(self, user: str, resume: ResumePass | None) -> None:
+        check_id(user, "user")
+        if resume is not None and resume.user != user:
+            raise TokenRefused("the resume token is another user's")
+        if user not in self.sessions and len(self.sessions) >= self.settings.capacity:
             raise Unavailable("this gate is full", hint="connect to another")
-        session = Session(self, port, codec, who, _after(who.previous), self._clock)
-        self.sessions[who.user] = session
+
+    def _make_way(self, user: str, *, keeps_place: bool = False) -> str:
+        """End the user's session here; its id, empty: there was none."""
+        if (there := self.sessions.get(user)) is None:
+            return ""
+        there.is_replaced, there.keeps_place = True, keeps_place
+        there.end(TAKEN_OVER, "taken-over")
+        return there.session_id
+
+    @contextlib.contextmanager
+    def _place_of(self, who: Who) -> Iterator[None]:
+        """A place that no session has got is given back."""
         try:
-            await self._greet(session, types)
+            yield
+        except BaseException:
+            if self._entrance is not None and who.user not in self.sessions:
+                self._entrance.leave(who.user, "failed")
+            raise
+
+    def _register(self, port: Port, codec: Codec, who: Who, span: Span | None) -> Session:
+        """From here on it has the place in the world, also that of a session which is open here."""
+        self._check(who.user, None)
+        former = max(who.previous, self._make_way(who.user, keeps_place=True))
+        session = Session(self, port, codec, who, _after(former), self._clock)
+        session.trace(self._tracer, span)
+        self.sessions[who.user] = session
+        return session
+
+    async def _open(self, session: Session, types: list[str], span: Span | None) -> Session:
+        who = session.who
+        try:
+            await _greet(session, types, self.settings.wait_ms / 1000)
         except BaseException:
             session.gone("failed")
             raise
@@ -176,35 +201,9 @@ class Gate:
         welcomes = {type_: told for type_ in types if (told := session.carriers[type_].welcome) is not None}
         resume = self.resume_token(session)
         welcome = Welcome(who.user, session.session_id, resume, welcomes, self.settings.message_bytes)
-        port.send(codec.welcome(welcome))
+        session.port.send(session.codec.welcome(welcome))
+        end_span(span, "ok")
         return session
-
-    async def _greet(self, session: Session, types: list[str]) -> None:
-        """Log in at the home of each type; `Unavailable` with the reason after `wait_ms`."""
-        carriers = [session.carrier(type_) for type_ in types]
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def over() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        def greeted(carrier: Carrier) -> None:
-            if all(one.welcome is not None for one in carriers):
-                over()
-
-        session.on_greeted, session.on_over = greeted, over
-        for carrier in carriers:
-            carrier.lane.start()
-        try:
-            async with asyncio.timeout(self.settings.wait_ms / 1000):
-                await done
-        except TimeoutError:
-            waiting = next(one for one in carriers if one.welcome is None)
-            raise Unavailable(waiting.lane.reason.message) from None
-        finally:
-            session.on_greeted = session.on_over = None
-        if session.is_over:
-            raise Unavailable("the session was taken over meanwhile")
 
     def resume_token(self, session: Session) -> str:
         who, until = session.who, time.time() + self.settings.resume_seconds
@@ -306,7 +305,54 @@ class Gate:
         await self.services.peers.close()
 
 
+def _by_token(proofs: Proofs, token: str, resume: ResumePass | None, types: tuple[str, ...]) -> Who:
+    """`types`: what a token that names none allows."""
+    if token:
+        login = proofs.login(token, time.time())
+        return Who(login.user, login.nickname, login.types or types)
+    if resume is not None:
+        return Who(resume.user, resume.nickname, resume.types or types)
+    raise TokenRefused("no token came along")
+
+
+def _wanted(first: FromClient, allowed: tuple[str, ...], default: str) -> list[str]:
+    """The types that a client asks for."""
+    wanted = list(dict.fromkeys(first.types)) or [default]
+    for type_ in wanted:
+        if type_ not in allowed:
+            raise InvalidInput(f"you may talk to {', '.join(allowed)}, not to {type_}")
+    return wanted
+
+
+async def _greet(session: Session, types: list[str], wait_s: float) -> None:
+    """Log in at the home of each type; `Unavailable` with the reason after `wait_s`."""
+    carriers = [session.carrier(type_) for type_ in types]
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def over() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def greeted(carrier: Carrier) -> None:
+        if all(one.welcome is not None for one in carriers):
+            over()
+
+    session.on_greeted, session.on_over = greeted, over
+    for carrier in carriers:
+        carrier.lane.start()
+    try:
+        async with asyncio.timeout(wait_s):
+            await done
+    except TimeoutError:
+        waiting = next(one for one in carriers if one.welcome is None)
+        raise Unavailable(waiting.lane.reason.message) from None
+    finally:
+        session.on_greeted = session.on_over = None
+    if session.is_over:
+        raise Unavailable("the session was taken over meanwhile")
+
+
 def _after(previous: str) -> str:
-    """A session id: a ULID, and above the one that is resumed, whatever this machine's clock says."""
+    """A session id: a ULID, and above the one that it replaces, whatever this machine's clock says."""
     fresh = new_ulid()
     return fresh if fresh > previous else (previous + "+")[:64]

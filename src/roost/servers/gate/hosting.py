@@ -22,6 +22,7 @@ from roost.core.errors import RoostError, Unavailable
 from roost.core.loops import Loops
 from roost.core.networks import parse_networks
 from roost.core.passes import LoginPass, Passes
+from roost.core.tracing import Tracer
 from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.heart import Directive, Registration
@@ -95,7 +96,7 @@ class RunningGate:
     def __init__(self, settings: Settings, token: str) -> None:
         self.settings = settings
         self.edge = Edge(OneToken(token), settings.is_dev(), not_found_hint="clients connect to /")
-        self.ops = Ops(MetricsPage(settings.profile, (self,)), self.ready)
+        self.ops = Ops(MetricsPage(settings.profile, (self,), "gate"), self.ready)
         self.platform: Platform | None = None
         self.gate: Gate | None = None
         self.me: Registration | None = None
@@ -127,11 +128,18 @@ class RunningGate:
 
 @contextlib.asynccontextmanager
 async def gate_server(
-    settings: Settings, token: str, identity: Identity, *, on_end: Callable[[], None], wait_s: float
+    settings: Settings,
+    token: str,
+    identity: Identity,
+    *,
+    on_end: Callable[[], None],
+    wait_s: float,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[RunningGate]:
     """A gate that takes clients inside the block; on the way out they are sent away, with a resume token.
 
     `on_end` is called when discovery says that this instance must stop.
+    `tracer`: in place of the settings' own.
     """
     own, running = settings.gate, RunningGate(settings, token)
     async with contextlib.AsyncExitStack() as stack:
@@ -143,7 +151,7 @@ async def gate_server(
         running.ops_url = url_of(beside)
         beside_runner = await serve(running.ops.app(running.edge), beside, OPS_LIMITS)
         stack.push_async_callback(beside_runner.cleanup)
-        opening = open_platform(settings, attach=True, wait_s=wait_s)
+        opening = open_platform(settings, attach=True, wait_s=wait_s, service="gate", tracer=tracer)
         platform = running.platform = await stack.enter_async_context(opening)
         client = await stack.enter_async_context(
             connect(platform, ttl_seconds=identity.ttl_seconds, cache_folder=settings.data / "cache")
@@ -193,7 +201,7 @@ async def _opened(
     def dial(gate: Gate) -> Dial:
         return dialer(secret, __version__, gate.pushed, limits=limits, tls=tls)
 
-    gate = Gate(own, proofs_of(ring), platform.bindings, dial, entrance=entrance)
+    gate = Gate(own, proofs_of(ring), platform.bindings, dial, entrance=entrance, tracer=platform.tracer)
     stack.push_async_callback(gate.close)
     for loop in _loops(gate, platform, client, me):
         task = asyncio.create_task(loop)

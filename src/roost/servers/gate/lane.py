@@ -129,8 +129,8 @@ class Lane:
         """Refuse what has waited too long for a home; to be called now and then while there is none."""
         if self.state in (State.READY, State.CLOSED):
             return
-        now = self._clock()
-        for message in [one for one in self._waiting if self._is_overdue(one, now)]:
+        now, since, wait_s = self._clock(), self._unsettled_since, self._limits.wait_s
+        for message in [one for one in self._waiting if one.is_overdue(now, since, wait_s)]:
             self.fail(message, self.reason)
 
     # -- the home's side
@@ -181,6 +181,8 @@ class Lane:
         self._orders = self.looks = 0
         self._counts.answered += 1
         self._complete(message)
+        if self._waiting and self.state is State.READY:
+            self._pump()
         return True
 
     def bounced(self, message: Message, turn: int, why: str, reason: Refusal, unknown: bool = False) -> None:
@@ -217,20 +219,17 @@ class Lane:
         """Give up on a message; what follows it goes on."""
         if message.done:
             return
-        if message.unknown or message.outstanding:
-            refusal = UNKNOWN
-        self._counts.refused[refusal.code] += 1
-        self._complete(message)
-        self._ways.refuse(self, message, refusal)
+        self._refuse(message, refusal)
+        self._pump()
 
     def changed(self, route: Route) -> None:
-        """The feed says where the user lives now; without a server: released, until somebody asks."""
+        """The feed tells where the user lives; without a server: released, until a login or message asks."""
         if self.state is State.CLOSED or route.epoch < self.epoch:
             return
         here, self.epoch = self.route, route.epoch
         if here is not None and route.is_with(here):
             self.route = route
-        elif not route.server_id and not len(self):
+        elif not route.server_id and not len(self) and self.last_sequence is not None:
             self._turn_back()
             self.route, self.state = None, State.IDLE
         elif here is not None:
@@ -261,12 +260,6 @@ class Lane:
         self._numbers.give(message, is_settled=self.last_sequence is not None)
         return None
 
-    def _is_overdue(self, message: Message, now: float) -> bool:
-        """What may have been executed waits until it is due: the next home can tell what became of it."""
-        if now >= message.due or message.unknown or message.outstanding:
-            return now >= message.due
-        return now >= max(message.since, self._unsettled_since) + self._limits.wait_s
-
     def _look(self, bounced: Route | None) -> None:
         if self.state in (State.READY, State.IDLE):
             self._unsettled_since = self._clock()
@@ -287,13 +280,21 @@ class Lane:
         while self._waiting and self.state is State.READY and len(self._flying) < self._limits.window:
             message = self._waiting[0]
             if message.due <= self._clock():
-                self.fail(message, self.reason)
+                self._refuse(message, self.reason)
                 continue
             self._waiting.popleft()
             self._flying.append(message)
             message.turn = self.turn
             message.outstanding += 1
             self._ways.transmit(self, message, self._flying[0].sequence)
+
+    def _refuse(self, message: Message, refusal: Refusal) -> None:
+        """Sends nothing: however many are overdue, it is one loop that refuses them, in order."""
+        if message.unknown or message.outstanding:
+            refusal = UNKNOWN
+        self._counts.refused[refusal.code] += 1
+        self._complete(message)
+        self._ways.refuse(self, message, refusal)
 
     def _complete(self, message: Message) -> None:
         message.done = True
@@ -306,5 +307,3 @@ class Lane:
             self._flying.remove(message)
         else:
             self._waiting.remove(message)
-        if self._waiting and self.state is State.READY:
-            self._pump()

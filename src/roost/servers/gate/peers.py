@@ -37,6 +37,7 @@ class Line(Protocol):
         sequence: int | None = None,
         oldest: int | None = None,
         budget_ms: int,
+        traceparent: bytes | None = None,
     ) -> None: ...
 
     async def close(self) -> None: ...

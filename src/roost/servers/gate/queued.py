@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from roost.core.tracing import Span
 from roost.servers.gate.counting import Trace
 
 
@@ -31,7 +32,8 @@ class Message:
     """A client's message until it is answered."""
 
     __slots__ = (
-        *("done", "due", "id", "outstanding", "payload", "sequence", "since", "trace", "turn", "unknown"),
+        *("done", "due", "id", "outstanding", "payload", "sequence", "since", "span", "trace", "turn"),
+        "unknown",
     )
 
     def __init__(self, id_: object, sequence: int, payload: bytes) -> None:
@@ -52,6 +54,19 @@ class Message:
         """When its client is told something, at the latest."""
         self.trace: Trace | None = None
         """Who counts what becomes of it, while a drain runs."""
+        self.span: Span | None = None
+        """Of a client who is traced."""
+
+    def is_overdue(self, now: float, unsettled_since: float, wait_s: float) -> bool:
+        """What may have been executed waits until it is due: the next home can tell what became of it."""
+        if now >= self.due or self.unknown or self.outstanding:
+            return now >= self.due
+        return now >= max(self.since, unsettled_since) + wait_s
+
+    def ended(self, outcome: str) -> None:
+        if self.span is not None:
+            self.span.end(outcome=outcome)
+            self.span = None
 
 
 class Room:

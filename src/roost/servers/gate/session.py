@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from msgspec import UNSET, UnsetType
 
 from roost.core.errors import InvalidInput
+from roost.core.tracing import Span, Tracer
 from roost.servers.gate.carrier import Carrier, Services
 from roost.servers.gate.messages import Codec, FromClient
 from roost.servers.gate.queued import Message, Refusal
@@ -65,7 +66,7 @@ class Owner(Protocol):
 class Who:
     """What a login proved."""
 
-    __slots__ = ("nickname", "previous", "types", "user")
+    __slots__ = ("nickname", "previous", "trace", "types", "user")
 
     def __init__(self, user: str, nickname: str, types: tuple[str, ...], previous: str = "") -> None:
         self.user = user
@@ -74,6 +75,14 @@ class Who:
         """Those that this client may name."""
         self.previous = previous
         """The session that is resumed; empty: a new one."""
+        self.trace = ""
+        """The context in which they were let in; empty: no ticket, or not sampled."""
+
+    def again(self) -> Who:
+        """The same person, in a new session that resumes nothing yet."""
+        same = Who(self.user, self.nickname, self.types)
+        same.trace = self.trace
+        return same
 
 
 class Session:
@@ -98,9 +107,18 @@ class Session:
         """Set while the login waits."""
         self.on_over: Callable[[], None] | None = None
         """The same."""
+        self.traceparent: bytes | None = None
+        """The context of the login, which goes along to the homes; None: it is not traced."""
+        self._tracer: Tracer | None = None
+        self._trace = ""
         self._gate = gate
         self._clock = clock
         self._bad = 0
+
+    def trace(self, tracer: Tracer | None, login: Span | None) -> None:
+        """Tell a span of each message, below that of the login, if there is one."""
+        if tracer is not None and login is not None:
+            self._tracer, self._trace, self.traceparent = tracer, login.context, login.wire
 
     # -- the client says
 
@@ -135,9 +153,12 @@ class Session:
             return
         seq = message.seq if message.seq is not UNSET else 0
         taken = Message(message.id, seq, carrier.envelope.around(body))
+        if self._tracer is not None:
+            taken.span = self._tracer.begin("request", self._trace, type=type_)
         refusal = carrier.take(taken) if carrier.books else carrier.lane.take(taken)
         if refusal is not None:
             self._gate.outcomes[refusal.code] += 1
+            taken.ended(refusal.code)
             self.port.send(self.codec.error(refusal, message.id, message.seq, type_))
 
     def carrier(self, type_: str) -> Carrier:
@@ -187,10 +208,13 @@ class Session:
             self.refuse(carrier, message, Refusal("BAD_ANSWER", error.message))
             return
         self._gate.outcomes["ok"] += 1
+        if message.span is not None:
+            message.ended("ok")
         self.port.send(data)
 
     def refuse(self, carrier: Carrier, message: Message, refusal: Refusal) -> None:
         self._gate.outcomes[refusal.code] += 1
+        message.ended(refusal.code)
         seq = message.sequence or UNSET
         self.port.send(self.codec.error(refusal, message.id, seq, carrier.type))  # type: ignore[arg-type]
 
@@ -234,5 +258,7 @@ class Session:
         if self.on_over is not None:
             self.on_over()
         for carrier in self.carriers.values():
+            for message in carrier.lane if self._tracer is not None else ():
+                message.ended("CLOSED")
             carrier.close(reason, replaced=self.is_replaced)
         self._gate.ended(self, reason)

@@ -38,7 +38,9 @@ class Tickets:
             guest = await self.door.consume(ticket)
         except RoostError as error:
             raise for_player(error) from error
-        return Who(guest.user_id, guest.nickname, types)
+        who = Who(guest.user_id, guest.nickname, types)
+        who.trace = guest.traceparent
+        return who
 
     def leave(self, user: str, reason: str) -> None:
         guest = self.door.guests.get(user)

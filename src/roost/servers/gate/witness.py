@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from roost.binding.drain.certificate import GateReport
+from roost.binding.drain.certificate import GateReport, together
 from roost.binding.drain.model import RunningJob
 from roost.core.errors import RoostError
 from roost.servers.gate.carrier import Carrier
@@ -23,6 +23,8 @@ LOOK_S = 1.0
 """How often it is asked which jobs run."""
 TELL_S = 3.0
 """How often a report is told that is not the last."""
+MOST_CLOSED = 200
+"""Jobs that have ended whose count is kept: as many as the store keeps."""
 LEAVE_S = 2.0
 """How long a gate that stops tries to tell its last reports."""
 
@@ -44,10 +46,15 @@ class Watched(Protocol):
 class Account:
     """A book, and what was told of it."""
 
-    def __init__(self, book: Book, gate: str) -> None:
+    def __init__(self, book: Book, gate: str, before: GateReport | None = None) -> None:
         self.book = book
         self.gate = gate
         """The gate's name when it began to count."""
+        self.before = before
+        """What it had counted when the job had ended, before it went on by a rollback."""
+        self.state = ""
+        """Of the job, as it was seen last; `told_state`: when something was told."""
+        self.told_state = ""
         self.is_counting = False
         self.told_at: float | None = None
         self.is_told = False
@@ -60,7 +67,12 @@ class Account:
     def is_due(self, now: float) -> bool:
         if self.is_told:
             return False
-        return self.is_final or self.told_at is None or now - self.told_at >= TELL_S
+        is_news = self.told_at is None or self.told_state != self.state
+        return self.is_final or is_news or now - (self.told_at or 0.0) >= TELL_S
+
+    def report(self) -> GateReport:
+        counted = self.book.report(self.gate, time.time(), is_final=self.is_final, seen=self.state)
+        return counted if self.before is None else together(self.before, counted)
 
 
 class Witness:
@@ -77,6 +89,8 @@ class Witness:
         """`name`: `gate_name` of this gate as discovery has it now, by which its reports are known."""
         self.accounts: dict[str, Account] = {}
         """By job."""
+        self.closed: dict[tuple[str, str], GateReport] = {}
+        """(job, the gate's name) → what was counted for a job that has ended."""
         self.told = 0
         self.is_over = False
         self._jobs = jobs
@@ -106,11 +120,12 @@ class Witness:
     def _heed(self, running: Sequence[RunningJob]) -> None:
         """Begin and end to count as the jobs say."""
         for gone in self.accounts.keys() - {job.id for job in running}:
-            self._stop(self.accounts.pop(gone))
+            self._close(gone, self.accounts.pop(gone))
         for job in running:
             account = self.accounts.get(job.id)
             if account is None:
-                account = self.accounts[job.id] = Account(self._book(job), self._name())
+                account = self.accounts[job.id] = self._open(job)
+            account.state = job.state
             if job.moves_nobody:
                 self._stop(account)
             else:
@@ -118,6 +133,17 @@ class Witness:
 
     def _book(self, job: RunningJob) -> Book:
         return Book(job.id, job.type, self._clock, most_users=self._most_users)
+
+    def _open(self, job: RunningJob) -> Account:
+        name = self._name()
+        return Account(self._book(job), name, self.closed.pop((job.id, name), None))
+
+    def _close(self, job: str, account: Account) -> None:
+        """The job has ended; if it goes on, what was counted is told with what will be."""
+        self._stop(account)
+        self.closed[job, account.gate] = account.report()
+        if len(self.closed) > MOST_CLOSED:
+            del self.closed[next(iter(self.closed))]
 
     def _begin(self, account: Account) -> None:
         """Also of a job that goes on, by a rollback, after its last report was told."""
@@ -149,10 +175,11 @@ class Witness:
 
     async def _tell_one(self, job: str, account: Account) -> None:
         """NB: the report is made before the call; what happens meanwhile is in the next one."""
-        gate, is_final, at = account.gate, account.is_final, time.time()
-        await self._jobs.tell(job, gate, account.book.report(gate, at, is_final=is_final))
-        if (other := self._name()) != gate:  # registered again: all that it counted is under the first name
-            await self._jobs.tell(job, other, GateReport(gate=other, is_final=is_final, at=at))
+        told = account.report()
+        await self._jobs.tell(job, told.gate, told)
+        if (other := self._name()) != told.gate:  # registered again: what it counted is under the first name
+            bare = GateReport(gate=other, is_final=told.is_final, seen=told.seen, at=told.at)
+            await self._jobs.tell(job, other, bare)
         self.told += 1
-        account.told_at = self._clock()
-        account.is_told = is_final
+        account.told_at, account.told_state = self._clock(), told.seen
+        account.is_told = told.is_final

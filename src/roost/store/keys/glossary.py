@@ -50,7 +50,7 @@ def glossary() -> str:
         "",
         "Every key that Roost writes. `ROOST_NAMESPACE`, where it is set, stands before all of them.",
         "The braces are literal: they are the cluster hash tag, and what they hold is the scope; `<kind>` is",
-        "the kind of the scope: discovery, world, alerts, binding or drain.",
+        "the kind of the scope: discovery, world, alerts, binding, drain, shard, lanes, audit or forward.",
         "",
         "Made from `src/roost/store/keys/` by `python -m roost.store.keys.glossary > docs/keys.md`.",
         "",

@@ -3,7 +3,8 @@
 -- The entry id is `<rev>-0`, so revisions are dense and a hole is provable. `at` grows strictly and
 -- `prevAt` repeats the `at` of the entry before: two histories that forked share revisions, not times.
 -- `fields` is a flat list of names and values; about `keep` entries are kept. The newest rev and at are looked up once in
--- a call and then remembered in keys[0], where no key is: to read an entry costs more than to write one.
+-- a call and then remembered in keys[0], where no key is: to read an entry costs more than to write one. The bell rings once
+-- in a call for each run of the same message: who hears it finds all of them.
 -- @include int
 local function feed_append(keys, message, now, keep, fields)
   local newest = keys[0]
@@ -16,7 +17,9 @@ local function feed_append(keys, message, now, keep, fields)
   local at = math.max(now, prev_at + 1)
   redis.call('XADD', keys.feed, 'MAXLEN', '~', keep, int(rev) .. '-0',
     'at', int(at), 'prevAt', int(prev_at), unpack(fields))
-  redis.call('SPUBLISH', keys.bell, message)
-  newest.rev, newest.at = rev, at
+  if newest.rung ~= message then
+    redis.call('SPUBLISH', keys.bell, message)
+  end
+  newest.rev, newest.at, newest.rung = rev, at, message
   return rev, at
 end

@@ -26,7 +26,7 @@
 --   now           int     test override of the server's clock in µs; empty outside tests
 --   tids...       string  ids for the tickets; bound: at most so many are issued, and at most 100
 -- REPLY
---   TICKED issued:int expired:int gone:int waiting:int room:int more:int tickets:[string]   what was done; how many wait; how many more could enter; whether heads were left unseen; user and ticket id in turn
+--   TICKED issued:int expired:int gone:int waiting:int room:int more:int tickets:[string] traces:[string]   what was done; how many wait; how many more could enter; whether heads were left unseen; user and ticket id in turn; ticket id and trace of who was sampled, in turn
 --   NEWS_LOST                                                              the ledger holds other news of the servers
 --   DEPOSED                                                                somebody else leads, or nobody
 
@@ -75,7 +75,7 @@ for suffix, weight in string.gmatch(args.lines, '([^ =]*)=(%d+)') do
   more = math.max(more, unseen)
 end
 
-local issued, tickets = lines_issue(keys, ctx, lines, wanted, math.min(free, most), args.tids)
+local issued, tickets, traces = lines_issue(keys, ctx, lines, wanted, math.min(free, most), args.tids)
 local length = 0
 for _, line in ipairs(lines) do
   redis.call('HSET', keys.world, 'credit' .. line.suffix, math.max(-weights, math.min(weights, line.credit)))
@@ -83,4 +83,4 @@ for _, line in ipairs(lines) do
   length = length + redis.call('ZCARD', keys.waiting .. line.suffix)
 end
 world_audit(keys, issued)
-return { 'TICKED', issued, expired, gone, length, room - issued, more, tickets }
+return { 'TICKED', issued, expired, gone, length, room - issued, more, tickets, traces }

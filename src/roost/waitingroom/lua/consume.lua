@@ -14,7 +14,7 @@
 --   life    string  the life of the server in discovery
 --   conn    string  which connection; the same on a retry
 -- REPLY
---   ADMITTED number:int nickname:string region:string left_ms:int   is inside; ordinal of the consume on this server, and what was left of the ticket
+--   ADMITTED number:int nickname:string region:string left_ms:int trace:string   is inside; ordinal of the consume on this server, what was left of the ticket, and the trace of who was sampled
 --   USED                                                            the ticket was consumed before
 --   EXPIRED                                                         the ticket has ended
 --   UNKNOWN                                                         no such ticket
@@ -29,14 +29,14 @@
 
 local user, tid, id, life, conn = args.user, args.tid, args.server, args.life, args.conn
 
-local person = redis.call('HMGET', keys.people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region')
-local nickname, region = person[8] or user, person[9] or ''
+local person = redis.call('HMGET', keys.people .. user, 'state', 'tid', 'exp', 'server', 'life', 'conn', 'number', 'nick', 'region', 'trace')
+local nickname, region, trace = person[8] or user, person[9] or '', person[10] or ''
 if person[2] ~= tid then
   return { 'UNKNOWN' }
 end
 if person[1] == 'inside' then
   if person[4] == id and person[5] == life and person[6] == conn then
-    return { 'ADMITTED', person[7], nickname, region, 0 }
+    return { 'ADMITTED', person[7], nickname, region, 0, trace }
   end
   return { 'USED' }
 end
@@ -65,4 +65,4 @@ redis.call('HSET', keys.people .. user, 'state', 'inside', 'server', id, 'life',
 redis.call('HDEL', keys.people .. user, 'exp', 'due', 'missed', 'spared', 'stuck')
 redis.call('HINCRBY', keys.world, 'consumed', 1)
 redis.call('HINCRBY', keys.world, 'ticket_left_ms', left_ms)
-return { 'ADMITTED', number, nickname, region, left_ms }
+return { 'ADMITTED', number, nickname, region, left_ms, trace }

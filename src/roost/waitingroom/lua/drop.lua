@@ -26,4 +26,4 @@ local waits = server_pending(keys, id)
 if waits and waits.life == life then
   redis.call('HDEL', keys.pending, id)
 end
-return { 'DROPPED', server_end(keys, now_us(args.now), id, life, args.count) }
+return { 'DROPPED', (server_end(keys, now_us(args.now), id, life, args.count)) }

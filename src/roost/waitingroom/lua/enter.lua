@@ -24,6 +24,7 @@
 --   forfeit       int     no-shows that cost the place; 0: none does
 --   party         string  id of the party they come with; empty: alone
 --   size          int     how many the party has; bound: 8
+--   trace         string  context of the entry's span; empty: it is not traced
 --   period_ms     int     rate limit: time between two calls of one person; 0: none
 --   burst         int     calls at once
 --   now           int     test override of the server's clock in µs; empty outside tests
@@ -66,6 +67,10 @@ if held_until then
   end
   -- @include person_offer
   redis.call('ZREM', keys.grace, user)
+  redis.call('HDEL', keys.people .. user, 'trace')
+  if args.trace ~= '' then
+    redis.call('HSET', keys.people .. user, 'trace', args.trace)
+  end
   found = person_offer(keys, ctx, user, args.tid)
 elseif found[1] == 'NO_PLACE' then
   -- @include lines_length
@@ -77,7 +82,8 @@ elseif found[1] == 'NO_PLACE' then
   if length >= args.most_waiting and not crashed then
     return { 'FULL', length }
   end
-  local given = { seq = kept.seq, line = args.line, nickname = args.nickname, region = args.region, size = 1 }
+  local given = { seq = kept.seq, line = args.line, nickname = args.nickname, region = args.region, size = 1,
+    trace = args.trace }
   if not crashed then
     -- @include place_take
     local receipt = not kept.state and args.receipt_seq ~= '' and { seq = tonumber(args.receipt_seq),

@@ -2,6 +2,6 @@
 local function person_left(keys, user, cause)
   local person = keys.people .. user
   redis.call('HSET', person, 'state', 'left', 'cause', cause)
-  redis.call('HDEL', person, 'tid', 'exp', 'due', 'shown', 'server', 'life', 'conn', 'number', 'eta', 'spared', 'stuck', 'size')
+  redis.call('HDEL', person, 'tid', 'exp', 'due', 'shown', 'server', 'life', 'conn', 'number', 'eta', 'spared', 'stuck', 'size', 'trace')
   redis.call('EXPIRE', person, 600)
 end

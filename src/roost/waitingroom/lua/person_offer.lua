@@ -1,10 +1,10 @@
 -- Issue a ticket: it counts against the capacity from now on, and only its consumption or its end frees it.
--- Returns OFFERED and its fields: seq, tid, left_ms.
+-- Returns OFFERED and its fields: seq, tid, left_ms; and the trace of who was sampled.
 -- @include int
 -- @include feed_append
 local function person_offer(keys, ctx, user, tid)
   local person, ends = keys.people .. user, int(ctx.clock + ctx.ticket_ms)
-  local kept = redis.call('HMGET', person, 'nick', 'seq', 'at', 'eta')
+  local kept = redis.call('HMGET', person, 'nick', 'seq', 'at', 'eta', 'trace')
   redis.call('HSET', person, 'state', 'offered', 'tid', tid, 'exp', ends,
     'stuck', redis.call('HGET', keys.world, 'stuck') or '0')
   redis.call('ZADD', keys.offers, ends, user)
@@ -19,6 +19,10 @@ local function person_offer(keys, ctx, user, tid)
     redis.call('HINCRBY', keys.world, 'eta_count', 1)
   end
   redis.call('HDEL', person, 'eta', 'size')
-  feed_append(keys, 'promoted', ctx.now, 10000, { 'event', 'promoted', 'user', user, 'seq', kept[2] })
-  return { 'OFFERED', kept[2], tid, ctx.ticket_ms }
+  local event = { 'event', 'promoted', 'user', user, 'seq', kept[2] }
+  if kept[5] then
+    event[7], event[8] = 'trace', kept[5]
+  end
+  feed_append(keys, 'promoted', ctx.now, 10000, event)
+  return { 'OFFERED', kept[2], tid, ctx.ticket_ms }, kept[5]
 end

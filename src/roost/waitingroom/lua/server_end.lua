@@ -1,12 +1,12 @@
 -- A life of a server is over: its capacity, its people and its gap leave the ledger together. Its people are let out
--- `count` at a time; returns how many remain. Until nobody does it stays known as closed, which tells the next leader that
--- there is work left. Another life of the server stays.
+-- `count` at a time; returns how many remain, and how many that were. Until nobody does it stays known as closed, which
+-- tells the next leader that there is work left. Another life of the server stays.
 -- @include life_end
 -- @include server_row
 -- @include server_known
 -- @include server_keep
 local function server_end(keys, now, id, life, count)
-  life_end(keys, now, id, life, count)
+  local let_out = life_end(keys, now, id, life, count)
   local was = server_row(keys, id)
   if was and was.life == life then
     server_keep(keys, id, was, nil)
@@ -19,5 +19,5 @@ local function server_end(keys, now, id, life, count)
       redis.call('HDEL', keys.known, id)
     end
   end
-  return remaining
+  return remaining, let_out
 end

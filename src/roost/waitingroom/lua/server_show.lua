@@ -1,16 +1,10 @@
--- The leader shows this life of a server, and whether it takes new users. A life before it ends; a report that waited for
--- it counts from now on.
+-- The leader shows this life of a server, and whether it takes new users. The life before it has ended; a report that
+-- waited for it counts from now on.
 -- @include server_row
--- @include server_known
 -- @include server_keep
--- @include server_end
 -- @include server_pending
 -- @include row_with
-local function server_show(keys, now, id, life, open, count)
-  local known = server_known(keys, id)
-  if known and known ~= life then
-    server_end(keys, now, id, known, count)
-  end
+local function server_show(keys, now, id, life, open)
   redis.call('HSET', keys.known, id, life .. '\t' .. open)
   local was = server_row(keys, id)
   if was then

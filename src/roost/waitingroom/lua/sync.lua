@@ -13,7 +13,7 @@
 --   epoch    string  under which it leads
 --   number   int     of this news
 --   full     int     1: these are all servers
---   count    int     bound: people let out of a life that ended
+--   count    int     bound: people let out of all lives that ended; of one that was replaced, reports let out the others
 --   now      int     test override of the server's clock in µs; empty outside tests
 --   rows...  string  server id, life, and 1 (takes new users), 0 (does not) or - (has ended), in turn; bound: the instances of a service
 -- REPLY
@@ -41,14 +41,23 @@ if epoch == args.epoch and tonumber(number) > args.number then
   return { 'STALE' }
 end
 
-local named, remaining = {}, 0
+local named, remaining, budget = {}, 0, args.count
+local function ends(id, life)
+  local people, let_out = server_end(keys, now, id, life, budget)
+  budget = budget - let_out
+  return people
+end
 for at = 1, #args.rows, 3 do
   local id, life, state = args.rows[at], args.rows[at + 1], args.rows[at + 2]
   named[id] = true
   if state == '-' then
-    remaining = remaining + server_end(keys, now, id, life, args.count)
+    remaining = remaining + ends(id, life)
   elseif not life_ended(keys, id, life) then
-    server_show(keys, now, id, life, tonumber(state), args.count)
+    local known = server_known(keys, id)
+    if known and known ~= life then
+      ends(id, known)
+    end
+    server_show(keys, now, id, life, tonumber(state))
   end
 end
 
@@ -57,7 +66,7 @@ if args.full == 1 then
   for _, id in ipairs(redis.call('HKEYS', keys.known)) do
     if not named[id] then
       local life = server_known(keys, id)
-      server_show(keys, now, id, life, 0, args.count)
+      server_show(keys, now, id, life, 0)
       absent[#absent + 1] = id
       absent[#absent + 1] = life
     end

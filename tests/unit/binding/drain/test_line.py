@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.binding.drain.line import LONGEST_WAIT_S, Line, Surveyed, is_canary
+from roost.binding.party import MOST_IN_PARTY
 
 
 def user(
@@ -48,6 +49,18 @@ def test_a_party_goes_whole_when_its_busiest_member_would() -> None:
     )
     assert line.take(1) == [("b",)]
     assert line.take(1) == [("a", "c")], "more than asked for, but never half a party"
+
+
+def test_a_party_that_is_too_large_is_pinned_and_goes_one_by_one_when_forced() -> None:
+    line = Line()
+    members = [user(f"m{number:03}", note="raid") for number in range(MOST_IN_PARTY + 1)]
+    surveyed = [*members, user("z", online=True)]
+    line.fill(surveyed, (), 0.0)
+    assert line.take(999) == [("z",)], "nobody waits for them"
+    assert (len(line.pinned), line.pinned["m000"]) == (65, "a party of 65, more than 64")
+    line.fill(surveyed, (), 0.0, force=True)
+    assert line.pinned == {}
+    assert line.take(999) == [*((one.user,) for one in members), ("z",)]
 
 
 def test_who_cannot_move_now_is_named_and_left_out_until_forced() -> None:
@@ -115,3 +128,13 @@ def test_a_canary_grows(name: str, percent: int) -> None:
 
 def test_a_canary_is_about_so_many() -> None:
     assert 350 < sum(is_canary(f"user-{number}", "j", 5) for number in range(10_000)) < 650
+
+
+def test_whoever_was_taken_and_not_tried_is_the_next_in_the_same_order() -> None:
+    line = Line()
+    line.fill([], ["a", "b", "c", "d"], 0.0)
+    taken = line.take(3)
+
+    line.put_back(taken[1:])
+
+    assert line.take(99) == [("b",), ("c",), ("d",)]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.binding.drain.model import Order, Pauses, Progress, RunningJob, job_of
+from roost.binding.drain.views import job_view
 
 ORDER = Order(
     id="j1",
@@ -51,6 +52,29 @@ def test_how_long_it_takes_at_the_rate_of_now(state: Any, rate: float, eta: floa
     counts = {"users": 100, "moved": 30, "released": 8, "gone": 2, "returned": 50}
     job = job_of(ORDER, Progress(counts=counts, rate_now=rate), state, "", 2_000_000, 0)
     assert (job.left, job.eta_s, job.made_at, job.is_over) == (60, eta, 2.0, False)
+
+
+@pytest.mark.parametrize(
+    ("state", "rate"),
+    [
+        ("running", 20.0),
+        ("rolling-back", 20.0),
+        ("paused", 0.0),
+        ("reconciling", 0.0),
+        ("cancelled", 0.0),
+        ("done", 0.0),
+        ("failed", 0.0),
+    ],
+)
+def test_a_rate_is_told_only_while_users_move(state: Any, rate: float) -> None:
+    job = job_of(ORDER, Progress(rate_now=20.0), state, "", 2_000_000, 0)
+    assert (job.rate_now, job_view(job).rate_now) == (rate, rate)
+
+
+def test_a_rollback_has_those_left_whom_it_has_not_brought_back() -> None:
+    counts = {"users": 100, "moved": 80, "back": 20}
+    job = job_of(ORDER, Progress(counts=counts, rate_now=20.0), "rolling-back", "", 2_000_000, 0)
+    assert (job.left, job.eta_s) == (60, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +103,19 @@ def test_one_move_that_came_back_says_nothing() -> None:
 def test_p95() -> None:
     assert p95([]) == 0.0
     assert p95([float(number) for number in range(100)]) == 95.0
+
+
+def test_one_slow_move_says_nothing_and_two_do() -> None:
+    assert p95([900.0]) == 0.0
+    assert p95([900.0, 5.0]) == 5.0
+    assert p95([900.0, 5.0, 900.0]) == 900.0
+
+
+def test_it_leaves_the_floor_though_a_move_now_and_then_is_slow() -> None:
+    """One in twelve, as on a busy machine: judged by its slowest move alone the rate would stay near it."""
+    pace, seconds = Pace(100.0, 500.0, rate=FLOOR), 0
+    moves = itertools.cycle([150.0] + [5.0] * 11)
+    while pace.rate < 10.0 and seconds < 300:
+        seconds += 1
+        pace.judge(5.0, p95([next(moves) for _ in range(int(pace.rate))]), 0.0, float(seconds))
+    assert pace.rate >= 10.0

@@ -9,7 +9,17 @@ import pytest
 
 from roost.api.drain import DrainInput, JobCounts
 from roost.binding.drain.certificate import GateReport, reconcile
-from roost.binding.drain.model import COUNTS, DrainRequest, Job, Order, Plan, PlannedServer, Progress, job_of
+from roost.binding.drain.model import (
+    COUNTS,
+    DrainRequest,
+    Job,
+    Order,
+    Pauses,
+    Plan,
+    PlannedServer,
+    Progress,
+    job_of,
+)
 from roost.binding.drain.views import certificate_view, job_view, plan_view, request_of
 from roost.core.errors import InvalidInput
 
@@ -55,7 +65,8 @@ def test_pauses_are_told_by_quantile() -> None:
     begun = job()
     for ms in [4.0] * 98 + [40.0, 131.0]:
         begun.pauses.observe(ms)
-    assert msgspec.to_builtins(job_view(begun).pauses) == {"p50Ms": 5.0, "p99Ms": 50.0, "maxMs": 131.0}
+    told = job_view(begun).pauses
+    assert (told.p50_ms, told.p99_ms, told.max_ms) == (5.0, 50.0, 131.0)
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -114,3 +125,13 @@ def test_a_plan_is_shown_whole() -> None:
     assert {name: kept[name] for name in ("users", "seats", "pinned", "notes")} == {
         name: shown[name] for name in ("users", "seats", "pinned", "notes")
     }
+
+
+def test_the_pauses_come_with_their_histogram() -> None:
+    pauses = Pauses()
+    for ms in (0.5, 4.0, 9000.0):
+        pauses.observe(ms)
+    view = job_view(job(pauses=pauses)).pauses
+    assert len(view.counts) == len(view.bounds_ms) + 1
+    told = dict(zip((*view.bounds_ms, 0), view.counts, strict=True))
+    assert (told[1], told[5], told[0], sum(view.counts)) == (1, 1, 1, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,40 @@ async def test_who_waits_delays_no_other_line(workers: Workers) -> None:
         Line(workers, 1).add(noting(log, n, never))
         Line(workers, 1).add(noting(log, -n))
     await eventually(lambda: len(log) == 50)
+
+
+async def test_many_turns_that_wait_begin_within_a_few_turns_of_the_loop(workers: Workers) -> None:
+    go, begun, log = asyncio.Event(), list[int](), list[int]()
+
+    async def work(number: int) -> None:
+        begun.append(number)
+        await go.wait()
+        log.append(number)
+
+    for n in range(64):
+        Line(workers, 1).add(Turn(partial(work, n)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert begun == list(range(64))
+    go.set()
+    await eventually(lambda: sorted(log) == begun)
+
+
+async def test_when_turns_wait_no_more_one_worker_is_enough_again(workers: Workers) -> None:
+    go, log, at_work = asyncio.Event(), list[object](), list[object]()
+    for n in range(40):
+        Line(workers, 1).add(noting(log, n, go))
+    await eventually(lambda: workers.count == 40)
+    go.set()
+    await eventually(lambda: len(log) == 40)
+
+    async def work() -> None:
+        at_work.append(asyncio.current_task())
+
+    for n in range(1000):
+        Line(workers, 1).add(Turn(work) if n else noting(log, n, asyncio.Event()))
+    await eventually(lambda: len(at_work) == 999)
+    assert len(set(at_work)) == 1
 
 
 async def test_a_full_line_refuses_and_bounces_what_waits(workers: Workers) -> None:

@@ -88,6 +88,7 @@ class Client:
     """The session of one user."""
 
     is_connected = True
+    traceparent: bytes | None = None
 
     def __init__(self, user: str) -> None:
         self.user = user

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from roost.servers.gate.lane import Lane, State
 from roost.servers.gate.queued import (
     CLOSED,
@@ -33,6 +37,8 @@ class Scripted:
         self.messages: list[tuple[Message, int]] = []
         self.refused: list[tuple[object, str]] = []
         self.bounce_at_once = False
+        self.on_refuse: Callable[[], None] | None = None
+        self.room = Room(5000, 1 << 20)
 
     def look(self, lane: Lane, bounced: Route | None) -> None:
         self.looks.append(bounced)
@@ -48,6 +54,8 @@ class Scripted:
 
     def refuse(self, lane: Lane, message: Message, refusal: Refusal) -> None:
         self.refused.append((message.id, refusal.code))
+        if self.on_refuse is not None:
+            self.on_refuse()
 
 
 class Clock:
@@ -59,7 +67,7 @@ class Clock:
 
 def a_lane(limits: LaneLimits | None = None, *, resumed: bool = False) -> tuple[Lane, Scripted, Clock]:
     ways, clock = Scripted(), Clock()
-    terms = Terms(limits or LaneLimits(), Room(1000, 1 << 20), LaneCounts(), clock)
+    terms = Terms(limits or LaneLimits(), ways.room, LaneCounts(), clock)
     return (
         Lane("entity", "ann", ways, terms, resumed=resumed),
         ways,
@@ -232,6 +240,29 @@ def test_a_message_that_times_out_leaves_the_way_to_the_next() -> None:
     assert ways.sent == [(1, 1), (2, 2)]
 
 
+def test_however_many_are_overdue_each_is_refused_in_order() -> None:
+    lane, ways, clock = a_lane(LaneLimits(window=1, messages=3000, timeout_s=15))
+    ready(lane)
+    for name in range(3000):
+        assert lane.take(a_message(name)) is None
+    clock.now += 16
+    lane.timed_out(ways.messages[0][0])
+    assert [name for name, _ in ways.refused] == list(range(3000))
+    assert len(lane) == 0
+
+
+def test_who_is_hung_up_on_at_a_refusal_frees_the_room_once() -> None:
+    lane, ways, clock = a_lane(LaneLimits(window=1))
+    ready(lane)
+    for name in "abc":
+        lane.take(a_message(name))
+    ways.on_refuse = lane.close
+    clock.now += 16
+    lane.timed_out(ways.messages[0][0])
+    assert ways.refused == [("a", UNKNOWN.code)]
+    assert (ways.room.messages, ways.room.bytes) == (0, 0)
+
+
 def test_a_missing_earlier_message_makes_all_go_again_at_once() -> None:
     lane, ways, _ = a_lane()
     ready(lane)
@@ -299,6 +330,31 @@ def test_a_released_user_is_looked_for_when_they_ask_again() -> None:
     assert (lane.state, ways.looks) == (State.IDLE, [None])
     lane.take(a_message())
     assert ways.looks == [None, None]
+
+
+@pytest.mark.parametrize("news_first", [True, False])
+def test_a_release_during_the_first_login_does_not_end_the_search(news_first: bool) -> None:
+    lane, ways, _ = a_lane()
+    lane.start()
+    lane.routed(lane.turn, HOME)
+    asked, released = lane.turn, Route("", "", HOME.epoch)
+    if news_first:
+        lane.changed(released)
+        lane.ungreeted(asked, "MOVED", MOVED)
+    else:
+        lane.ungreeted(asked, "MOVED", MOVED)
+        lane.changed(released)
+    assert lane.state is State.LOOKING
+    lane.routed(lane.turn, OTHER)
+    lane.greeted(lane.turn, 0, OTHER.epoch)
+    assert (lane.state, ways.greets) == (State.READY, [HOME, OTHER])
+
+
+def test_a_release_while_the_first_home_is_looked_for_changes_nothing() -> None:
+    lane, ways, _ = a_lane()
+    lane.start()
+    lane.changed(Route("", "", 10))
+    assert (lane.state, ways.looks) == (State.LOOKING, [None])
 
 
 def test_the_same_home_under_a_new_epoch_needs_no_login() -> None:

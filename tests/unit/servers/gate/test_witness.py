@@ -11,7 +11,7 @@ from roost.api.drain import JobState
 from roost.binding.drain.certificate import GateReport, gate_name, reconcile
 from roost.binding.drain.model import RunningJob
 from roost.core.errors import StoreUnavailable
-from roost.servers.gate.witness import TELL_S, Witness
+from roost.servers.gate.witness import MOST_CLOSED, TELL_S, Witness
 from roost.wire.codes import Code
 from tests.unit.servers.gate.carried import HOME, OTHER, Carried
 
@@ -152,6 +152,58 @@ async def test_a_rollback_goes_on_in_the_same_book() -> None:
     await scene.witness.step()
 
     assert (scene.last().is_final, scene.last().answered) == (True, 2)
+
+
+async def test_a_rollback_after_the_end_of_the_job_is_told_with_the_way_there() -> None:
+    scene = Scene()
+    scene.town.settle()
+    scene.board.states["job-1"] = "running"
+    await scene.witness.step()
+    scene.town.say("a")
+    scene.town.take().refused(Code.BAD_REQUEST)
+    scene.town.say("b")
+    scene.town.take().ok(b"1", 10)
+    scene.board.states["job-1"] = "reconciling"
+    await scene.witness.step()
+    first = scene.last()
+    scene.board.states.clear()
+    await scene.witness.step()
+
+    scene.board.states["job-1"] = "rolling-back"
+    await scene.witness.step()
+    assert (scene.last().is_final, scene.last().seen, scene.last().taken) == (
+        False,
+        "rolling-back",
+        first.taken,
+    )
+    scene.town.say("c")
+    scene.town.take().ok(b"2", 10)
+    scene.board.states["job-1"] = "reconciling"
+    await scene.witness.step()
+
+    assert (scene.last().is_final, scene.last().answered) == (True, first.answered + 1)
+    assert (scene.last().taken, scene.last().refused) == (first.taken + 1, first.refused)
+    assert scene.last().adds_up
+
+
+async def test_a_rollback_is_told_of_at_once() -> None:
+    """Nobody goes back before every gate has seen it; this one never stopped counting."""
+    scene = Scene()
+    scene.board.states["job-1"] = "running"
+    await scene.witness.step()
+    scene.board.states["job-1"] = "rolling-back"
+    await scene.witness.step()
+    assert [report.seen for report in scene.board.told["job-1"]] == ["running", "rolling-back"]
+
+
+async def test_what_was_counted_for_jobs_that_ended_is_bounded() -> None:
+    scene = Scene()
+    for number in range(2 * MOST_CLOSED):
+        scene.board.states = {f"job-{number}": "running"}
+        await scene.witness.step()
+    scene.board.states = {"job-1": "rolling-back"}
+    await scene.witness.step()
+    assert len(scene.witness.closed) == MOST_CLOSED
 
 
 async def test_a_store_that_is_away_stops_no_counting() -> None:

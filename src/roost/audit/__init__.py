@@ -1,0 +1,1 @@
+"""What operators did: who, when, from where, to what, and what came of it."""

@@ -1,0 +1,14 @@
+// How a server stands: one word for what an operator wants to know first.
+
+export const nameOf = row => row.serverId || row.instanceId;
+
+/** What an operator wants to know first. */
+export function standing(row) {
+  if (row.unhealthy) return 'unhealthy';
+  if (row.status === 'suspect') return 'suspect';
+  if (row.override?.outOfService) return 'out-of-service';
+  if (row.override?.drain || row.status === 'draining') return 'draining';
+  if (row.status !== 'ready') return row.status;
+  if (!row.accepting && row.capacity && row.load >= row.capacity) return 'full';
+  return row.accepting ? 'accepting' : 'out-of-service';
+}

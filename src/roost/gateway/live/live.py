@@ -1,0 +1,190 @@
+"""One look for everybody: followers and sampler run while somebody looks, and for a while after the last."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+
+from roost.api.events import EventScope
+from roost.api.overview import Overview
+from roost.app import Platform
+from roost.core.errors import NotAuthenticated, StoreError
+from roost.gateway.live.attention import MOST
+from roost.gateway.live.following import Followers
+from roost.gateway.live.sampling import Sampler
+from roost.gateway.live.sentences import Told, iso
+from roost.gateway.live.viewers import Viewer, Viewers
+from roost.web.stream import Event
+
+SAMPLE_S = 1.0
+SHOWN_AT_LEAST_S = 10.0
+LINGER_S = 15.0
+"""How long the work goes on after the last viewer: one that comes back has missed nothing."""
+CHECK_S = 1.0
+"""How often a stream asks whether its token still counts."""
+FIRST_LOOK_S = 3.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Live:
+    """What a gateway shows to people. Costs nothing while nobody looks."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self.viewers = Viewers()
+        self._followers: Followers | None = None
+        self._sampler: Sampler | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_at: asyncio.TimerHandle | None = None
+        self._overview: Overview | None = None
+        self._looked = asyncio.Event()
+        self._shown_at = float("-inf")
+        self._asked_at = float("-inf")
+        self._is_closed = False
+
+    @property
+    def running(self) -> bool:
+        return bool(self._tasks)
+
+    async def overview(self) -> Overview:
+        """How things are, at most a second ago."""
+        self._asked_at = time.monotonic()
+        self._keep_running()
+        if not self._looked.is_set():
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self._looked.wait()
+        assert self._overview is not None
+        return self._whole(self._overview)
+
+    @asynccontextmanager
+    async def viewing(self, scopes: Collection[str], after: str) -> AsyncIterator[Viewer]:
+        """A viewer of these scopes, from the event `after` on: nothing that happens from here is missed."""
+        self._keep_running()
+        if self._followers is not None:
+            with suppress(TimeoutError):  # a store that is away: it hears of things when that is back
+                async with asyncio.timeout(FIRST_LOOK_S):
+                    await self._followers.begun.wait()
+        with self.viewers.joined(scopes, after, _now()) as viewer:
+            if viewer.wants("overview") and self._overview is not None:
+                self.viewers.show(_encode(self._whole(self._overview)), _now(), viewer)
+            try:
+                yield viewer
+            finally:
+                self._keep_running()
+
+    async def events(
+        self, viewer: Viewer, still_allowed: Callable[[], Awaitable[object]]
+    ) -> AsyncIterator[Event]:
+        """What the viewer hears, for ever; ends when they are not allowed to look any more."""
+        checked_at = time.monotonic()
+        while True:
+            sent = await viewer.next(CHECK_S)
+            if sent is not None:
+                yield self.viewers.event_of(sent)
+            if time.monotonic() - checked_at >= CHECK_S:
+                checked_at = time.monotonic()
+                if not await _is_allowed(still_allowed):
+                    return
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._stop_at is not None:
+            self._stop_at.cancel()
+        tasks = self._stop()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- running
+
+    def _keep_running(self) -> None:
+        """Begin, unless it goes on; the end is put off."""
+        if self._is_closed:
+            return
+        loop = asyncio.get_running_loop()
+        if self._stop_at is not None:
+            self._stop_at.cancel()
+        self._stop_at = loop.call_later(LINGER_S, self._stop_if_alone)
+        if self._tasks:
+            return
+        self.viewers.start_anew()
+        self._followers = followers = Followers(self._platform, self._tell, self._miss)
+        self._sampler = Sampler(self._platform, followers.fleet, self._tell)
+        self._looked.clear()
+        loops = self._platform.store.loops
+        running = [*followers.loops(), loops.keep_running("live overview", self._turn, pause_s=SAMPLE_S)]
+        self._tasks = [asyncio.create_task(one) for one in running]
+
+    def _stop_if_alone(self) -> None:
+        self._stop_at = None
+        if not len(self.viewers):
+            self._stop()
+        else:
+            self._keep_running()
+
+    def _stop(self) -> list[asyncio.Task[None]]:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        self._followers = self._sampler = None
+        self._overview = None
+        return tasks
+
+    # -- telling
+
+    def _tell(self, told: Told) -> None:
+        self.viewers.tell(told.kind, told.happening)
+
+    def _miss(self, scope: EventScope) -> None:
+        self.viewers.miss(scope, _now())
+
+    async def _turn(self) -> None:
+        followers, sampler = self._followers, self._sampler
+        if followers is None or sampler is None:
+            return
+        followers.flush()
+        if not self._looked.is_set():
+            self.viewers.remember([told.happening for told in await followers.read_back()])
+        if not self._is_wanted() and self._looked.is_set():
+            return
+        found = await sampler.look()
+        found.attention = found.attention[:MOST]
+        is_news = self._overview is None or not _is_same(found, self._overview)
+        self._overview = found
+        self._looked.set()
+        if is_news or time.monotonic() - self._shown_at >= SHOWN_AT_LEAST_S:
+            self._show(found)
+
+    def _is_wanted(self) -> bool:
+        return self.viewers.anybody_wants("overview") or time.monotonic() - self._asked_at < LINGER_S
+
+    def _show(self, overview: Overview) -> None:
+        self._shown_at = time.monotonic()
+        if self.viewers.anybody_wants("overview"):
+            self.viewers.show(_encode(self._whole(overview)), overview.at)
+
+    def _whole(self, overview: Overview) -> Overview:
+        viewers = self.viewers
+        return msgspec.structs.replace(overview, recent=viewers.recent, event_id=viewers.last_id)
+
+
+def _is_same(one: Overview, other: Overview) -> bool:
+    return msgspec.structs.replace(one, at=other.at) == other
+
+
+async def _is_allowed(still_allowed: Callable[[], Awaitable[object]]) -> bool:
+    """A store that is away revokes nobody."""
+    try:
+        await still_allowed()
+    except NotAuthenticated:
+        return False
+    except StoreError:
+        return True
+    return True
+
+
+def _now() -> str:
+    return iso(int(time.time() * 1e6))

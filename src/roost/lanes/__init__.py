@@ -1,0 +1,1 @@
+"""Ordered work, sharded, with one owner for each shard and a durable log."""

@@ -1,0 +1,1 @@
+"""Discovery as DNS, for programs that can ask nothing else."""

@@ -1,0 +1,199 @@
+"""What an order server answers beside commands: queries, followers of events, places, operators."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from roost.core.errors import InvalidId, InvalidInput
+from roost.lanes.commands import (
+    DECODERS,
+    SERVICE,
+    Follow,
+    Halt,
+    Method,
+    MoveIn,
+    Places,
+    Query,
+    Reason,
+    Standing,
+    State,
+    Unfollow,
+    encode,
+)
+from roost.lanes.ids import LANES
+from roost.lanes.owner import Ownership
+from roost.lanes.placement import Place
+from roost.lanes.selector import Spot, normalise
+from roost.lanes.shard import Shard
+from roost.lanes.work import refused
+from roost.servers.orders.engine import Engine
+from roost.servers.orders.host import Host
+from roost.wire.answer import Answer, refusal
+from roost.wire.codes import Code
+from roost.wire.server import Call, WireServer
+
+OPERATORS = frozenset({"gateway", "orders"})
+"""Roles whose connections may halt and resume symbols."""
+
+_decode_move = msgspec.msgpack.Decoder(tuple[int, int, bytes]).decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class Reading:
+    """Answers only what is in the log: whatever is still on its way is waited for."""
+
+    def __init__(self, host: Host, ownership: Ownership, address: str) -> None:
+        self._host = host
+        self._ownership = ownership
+        self._address = address
+
+    def serve(self, server: WireServer) -> None:
+        server.register(SERVICE, Method.QUERY, self.query)
+        server.register(SERVICE, Method.FOLLOW, self.follow)
+        server.register(SERVICE, Method.UNFOLLOW, self.unfollow)
+        server.register(SERVICE, Method.PLACES, self.places)
+        server.register(SERVICE, Method.HALT, self.halt)
+        server.register(SERVICE, Method.RESUME, self.halt)
+        server.register(SERVICE, Method.MOVE_IN, self.move_in)
+
+    def query(self, call: Call) -> Answer | None:
+        try:
+            asked: Query = DECODERS[Method.QUERY](call.payload)
+        except _UNREADABLE as error:
+            return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
+        shard = self._shard_of(asked)
+        if isinstance(shard, Answer):
+            return shard
+        shard.commits.read(lambda: call.reply(self._answer(shard, asked)))
+        return None
+
+    def follow(self, call: Call) -> Answer | None:
+        """Every event after the cursor of each shard that this server owns, then those that happen.
+
+        Of a shard that does not have the next one none is sent, but the number after which it has them: the
+        follower asks again from there, and knows what it has missed.
+        """
+        try:
+            asked: Follow = DECODERS[Method.FOLLOW](call.payload)
+        except _UNREADABLE as error:
+            return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
+        gaps: dict[int, int] = {}
+        for number, shard in sorted(self._host.shards.items()):
+            engine, seen = cast(Engine, shard.machine), asked.cursor.get(number, 0)
+            after, missed = engine.events_after(asked.account, seen, shard.commits.seq)
+            if after != seen:
+                gaps[number] = after
+                continue
+            for event in missed:
+                call.peer.push(SERVICE, int(Method.FOLLOW), event)
+        self._host.sessions.follow(asked.account, call.peer)
+        return Answer(encode((sorted(self._host.shards), gaps)))
+
+    def unfollow(self, call: Call) -> Answer:
+        """No more events of this account over this connection; what is on its way may still come."""
+        try:
+            asked: Unfollow = DECODERS[Method.UNFOLLOW](call.payload)
+        except _UNREADABLE as error:
+            return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
+        self._host.sessions.unfollow(asked.account, call.peer)
+        return Answer(encode(()))
+
+    def places(self, call: Call) -> Answer:
+        table = self._host.dispatch.table
+        owners = {number: held.address for number, held in self._ownership.owners.items()}
+        owners |= dict.fromkeys(self._host.shards, self._address)
+        return Answer(encode(Places(table.version, table.selector, dict(table.pins), owners)))
+
+    def halt(self, call: Call) -> Answer | None:
+        """An operator's HALT or RESUME: numbered and logged like any command."""
+        if call.peer.peer_role not in OPERATORS:
+            return refusal(Code.UNAUTHENTICATED, "only operators halt and resume symbols")
+        try:
+            asked: Halt = DECODERS[call.method](call.payload)
+            symbol = normalise(asked.symbol)
+        except _UNREADABLE as error:
+            return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
+        except (InvalidInput, InvalidId) as error:
+            return refusal(Code.BAD_REQUEST, error.message, reason="BAD_REQUEST")
+        return self._host.command(Method(call.method), Halt(symbol, asked.why), call.reply)
+
+    def move_in(self, call: Call) -> Answer | None:
+        """A symbol that comes from a shard of another order server."""
+        if call.peer.peer_role != "orders":
+            return refusal(Code.UNAUTHENTICATED, "only order servers move symbols")
+        try:
+            shard, lane, payload = _decode_move(call.payload)
+            coming: MoveIn = DECODERS[Method.MOVE_IN](payload)
+        except _UNREADABLE as error:
+            return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
+        if not 0 <= lane < LANES:
+            return refusal(Code.BAD_REQUEST, f"a shard has {LANES} lanes", reason="BAD_REQUEST")
+        return self._host.command(Method.MOVE_IN, coming, call.reply, Spot(shard, lane))
+
+    def _shard_of(self, asked: Query) -> Shard | Answer:
+        if asked.symbol:
+            try:
+                place = self._host.dispatch.place(normalise(asked.symbol))
+            except (InvalidInput, InvalidId) as error:
+                return refusal(Code.BAD_REQUEST, error.message, reason="BAD_REQUEST")
+            if not isinstance(place, Place):
+                return refused("MOVING")
+            number: int | None = place.shard
+        else:
+            number = self._host.shard_of(asked.order_id)
+        if number is None:
+            return refused("UNKNOWN_ORDER")
+        shard = self._host.shards.get(number)
+        if shard is None or not self._ownership.holds(number):
+            return refused("NOT_OWNER", shard=number, owner=self._ownership.address_of(number))
+        return shard
+
+    def _answer(self, shard: Shard, asked: Query) -> Answer:
+        """What was waited for may be that the shard is another's: then its state here is nobody's."""
+        if not shard.serves or not self._ownership.holds(shard.number):
+            owner = self._ownership.address_of(shard.number)
+            return refused("NOT_OWNER", shard=shard.number, owner=owner)
+        return _found(shard, asked)
+
+
+def _found(shard: Shard, asked: Query) -> Answer:
+    engine = cast(Engine, shard.machine)
+    if asked.client_seq:
+        answer = engine.answer_to(asked.account, asked.client_seq)
+        if answer is not None:
+            return Answer(answer)
+        is_too_old = engine.is_too_old(asked.account, asked.client_seq)
+        return refused("TOO_OLD" if is_too_old else "UNKNOWN_ORDER")
+    row = engine.query(asked.order_id, asked.account)
+    if isinstance(row, str):
+        said = (
+            asked.order_id,
+            int(State.REFUSED),
+            asked.symbol or (engine.symbol_of(asked.order_id) if row == Reason.MOVED else ""),
+            0,
+            0,
+            0,
+            0,
+            row,
+            shard.number,
+            shard.commits.seq,
+        )
+        return Answer(encode(Standing(*said)))
+    return Answer(
+        encode(
+            Standing(
+                row.order_id,
+                row.state,
+                row.symbol,
+                row.side,
+                row.price,
+                row.quantity,
+                row.remaining,
+                "",
+                shard.number,
+                row.seq,
+            )
+        )
+    )

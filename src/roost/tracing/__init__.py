@@ -1,0 +1,1 @@
+"""Where spans go: OpenTelemetry, which is loaded only where tracing is on."""

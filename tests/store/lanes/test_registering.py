@@ -1,0 +1,53 @@
+"""An order server and discovery: its shards do not wait for the id that a dead predecessor still bears."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from roost.lanes.ids import SHARDS
+from roost.sdk.connect import connect
+from roost.servers.orders.registering import OrdersIdentity
+from roost.servers.orders.serving import order_server
+from roost.settings import Loaded, Settings
+from roost.testing import RunningServer, eventually, free_port
+
+TTL_S = 4.0
+
+
+def settings_on(store: RunningServer, folder: Path) -> Settings:
+    environment = {
+        "ROOST_PROFILE": "lan",
+        "ROOST_STORE": store.url,
+        "ROOST_DATA": str(folder),
+        "ROOST_DATABASE": f"sqlite:///{folder}/orders.db",
+        "ROOST_API_TOKEN": "a-secret-of-this-test",
+        "ROOST_WIRE_SECRET": "a-secret-of-this-test",
+        "ROOST_ORDERS__PORT": str(free_port()),
+        "ROOST_LANES__DURABILITY": "memory",
+    }
+    return Loaded.load(environ=environment).settings
+
+
+async def test_a_server_whose_id_is_still_taken_serves_and_is_registered_when_it_is_free(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    """What ends the dead one's lease is a client here, else a gateway."""
+    ended: list[bool] = []
+    async with connect(valkey.url, ttl_seconds=TTL_S, cache_folder=tmp_path) as dead:
+        await dead.register(type="orders", group="main", server_id="901", ports={"wire": 1})
+        identity = OrdersIdentity("901", ttl_seconds=TTL_S)
+        starting = order_server(
+            settings_on(valkey, tmp_path), identity, on_end=lambda: ended.append(True), wait_s=5
+        )
+        async with starting as server:
+            assert server.ownership is not None
+            assert server.registering is not None
+            owned = server.ownership.owned
+
+            await eventually(lambda: len(owned) == SHARDS, "its shards")
+            assert server.registering.me is None
+
+            await eventually(lambda: server.registering.me is not None, "its entry", timeout_s=30)  # type: ignore[union-attr]
+            assert (await dead.discover("orders"))[0].server_id == "901"
+        assert not await dead.discover("orders")
+    assert not ended

@@ -1,0 +1,128 @@
+"""A symbol moves to another shard: between two servers, and past a table that is old."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+
+from roost.core.errors import RoostError
+from roost.lanes.commands import Cancel, Method, New, Reason, Side, State
+from roost.lanes.ids import SHARDS
+from roost.lanes.placement import Place, Table
+from roost.lanes.placing import Placements
+from roost.lanes.selector import Spot
+from roost.servers.orders import relocation
+from roost.servers.orders.relocation import Relocation
+from roost.wire.client import Peer
+from roost.wire.pool import Pool
+from roost.wire.server import WireServer
+from tests.store.lanes.hall import Hall, HallPlacements, Server
+
+SECRET = b"a-secret-for-these-tests"
+
+
+@asynccontextmanager
+async def on_a_port(server: Server) -> AsyncIterator[Pool]:
+    """The server listens; the pool reaches it from any address."""
+    wire = WireServer(secret=SECRET, role="orders")
+    server.host.serve(wire)
+    server.reading.serve(wire)
+    at = await wire.start(("127.0.0.1", 0))
+    pool = Pool(lambda host, port: Peer(*at, secret=SECRET, role="orders", expects=frozenset({"orders"})))
+    try:
+        yield pool
+    finally:
+        await pool.close()
+        await wire.close(0)
+
+
+def place_of(hall: Hall, symbol: str) -> Spot:
+    place = hall.table.of(symbol)
+    assert isinstance(place, Place)
+    return Spot(place.shard, place.lane)
+
+
+def leaves(hall: Hall, server: Server, symbol: str, target: Spot, pool: Pool | None = None) -> Relocation:
+    placements = HallPlacements(hall)
+    placements.use(hall.table.with_move(symbol, target, "m1"))
+    return Relocation(server.host, server.ownership, cast(Placements, placements), cast(Pool, pool))
+
+
+async def test_a_symbol_moves_to_a_shard_of_another_server(hall: Hall) -> None:
+    source = place_of(hall, "ACME")
+    target = Spot((source.shard + 1) % SHARDS, 9)
+    here = await hall.started("here", wanted=[source.shard])
+    there = await hall.started("there", wanted=[target.shard])
+    await here.ownership.step()
+    resting = await here.new("ann", 1, "ACME", quantity=5)
+
+    async with on_a_port(there) as pool:
+        moving = leaves(hall, here, "ACME", target, pool)
+        await moving.step()
+
+    assert moving.moved == 1
+    assert place_of(hall, "ACME") == target
+    assert here.engine_of_shard(source.shard).departed() == {}
+    again = await there.outcome(Method.NEW, New("ann", 1, 0, "ACME", Side.BUY, 10, 5))
+    assert again == resting, "the first answer came along"
+    taken = await there.outcome(Method.NEW, New("bob", 1, 0, "ACME", Side.SELL, 10, 2))
+    gone = await there.cancel("ann", 2, resting.order_id, "ACME")
+    assert (taken.state, taken.shard, taken.lane) == (State.FILLED, *target)
+    assert (gone.state, gone.filled) == (State.CANCELLED, 2)
+    late = await here.outcome(Method.CANCEL, Cancel("ann", 3, 0, resting.order_id))
+    assert (late.reason, late.shard) == (Reason.CLOSED, target.shard), "sent on by the id alone"
+
+
+async def test_a_move_that_is_not_answered_is_gone_on_with(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The book is in the log of the old shard; the new one takes it once."""
+    source = place_of(hall, "ACME")
+    target = Spot((source.shard + 1) % SHARDS, 9)
+    here = await hall.started("here", wanted=[source.shard])
+    there = await hall.started("there", wanted=[target.shard])
+    await here.ownership.step()
+    resting = await here.new("ann", 1, "ACME", quantity=5)
+    async with on_a_port(there) as pool:
+        moving = leaves(hall, here, "ACME", target, pool)
+        there.kill()  # it executes MOVE_IN, and nobody hears of it
+        monkeypatch.setattr(relocation, "CALL_MS", 300)
+        with pytest.raises(RoostError):
+            await moving.step()
+    assert set(here.engine_of_shard(source.shard).departed()) == {"ACME"}
+    assert there.engine_of_shard(target.shard).book("ACME") is not None
+
+    after = hall.server("after", wanted=[target.shard])
+    for _ in range(9):
+        await hall.pass_s(1)
+        await here.ownership.step()
+        await after.ownership.step()
+    monkeypatch.undo()
+    async with on_a_port(after) as pool:
+        placements = cast(Placements, HallPlacements(hall))
+        await Relocation(here.host, here.ownership, placements, pool).step()
+
+    assert place_of(hall, "ACME") == target
+    gone = await after.cancel("ann", 2, resting.order_id, "ACME")
+    assert (gone.state, gone.remaining) == (State.CANCELLED, 5)
+
+
+async def test_g13_a_server_with_an_old_table_executes_nothing_where_a_symbol_was(hall: Hall) -> None:
+    """What says so is the log of the old shard, in the order of its commands; no table has to be new."""
+    server = await hall.started("first")
+    old: Table = hall.table
+    order = await server.new("ann", 1, "ACME")
+    target = Spot((order.shard + 1) % SHARDS, 9)
+    await leaves(hall, server, "ACME", target).step()
+
+    server.dispatch.use(old)
+    late = await server.outcome(Method.NEW, New("bob", 1, 0, "ACME", Side.SELL, 10, 5))
+    cancel = await server.cancel("ann", 2, order.order_id, "ACME")
+
+    assert (late.reason, cancel.reason) == (Reason.MOVED, Reason.MOVED)
+    assert server.engine_of_shard(order.shard).book("ACME") is None
+    server.dispatch.use(hall.table)
+    assert (await server.cancel("ann", 3, order.order_id, "ACME")).state == State.CANCELLED

@@ -1,0 +1,209 @@
+"""A symbol goes to another shard and comes back: its orders, its halt and the answers about it go with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.lanes.commands import Method, New, Reason, Side, State, decode_outcome
+from roost.servers.orders.engine import Engine
+from tests.unit.servers.orders.desk import SHARD, Desk, ids_in, replay
+
+OTHER_SHARD = 9
+
+
+def two_shards() -> tuple[Desk, Desk]:
+    here = Desk()
+    return here, Desk(OTHER_SHARD, here.clients)
+
+
+def test_a_book_arrives_as_it_left() -> None:
+    here, there = two_shards()
+    bids = [here.buy("ann", price, 5).order_id for price in (100, 99, 100)]
+    ask = here.sell("bob", 105, 5).order_id
+    here.buy("ann", 50, 1, symbol="STAYS")
+
+    book = here.move_out("ACME", "m1", OTHER_SHARD)
+    there.move_in("ACME", "m1", book)
+
+    assert ids_in(here) == ([], [])
+    assert ids_in(there) == ([bids[0], bids[2], bids[1]], [ask])
+    assert {row.order_id: row.shard for row in there.rows} == dict.fromkeys([*bids, ask], OTHER_SHARD)
+    assert here.engine.symbols() == ["STAYS"]
+    assert there.cancel("ann", bids[1]).state == State.CANCELLED
+
+
+def test_the_old_shard_knows_where_it_went_until_its_orders_are_closed() -> None:
+    here = Desk()
+    order_id = here.buy("ann", 100, 5).order_id
+    here.move_out("ACME", "m1", OTHER_SHARD, lane=4)
+    here.restart()
+
+    assert here.engine.forward_of(order_id) == (OTHER_SHARD, 4, "ACME")
+    assert here.engine.forward_of_symbol("ACME") == (OTHER_SHARD, 4)
+    assert here.engine.query(order_id, "ann") == Reason.MOVED
+    assert here.buy("ann", 100, 5).reason == Reason.MOVED
+    assert here.cancel("ann", order_id, symbol="ACME").reason == Reason.MOVED
+    assert here.halt("ACME").reason == Reason.MOVED
+    assert here.resume("ACME").reason == Reason.MOVED
+
+    here.engine.closed_elsewhere([order_id, 123])
+    assert here.engine.forward_of(order_id) is None
+    assert here.engine.forward_of_symbol("ACME") == (OTHER_SHARD, 4)
+
+
+def test_what_another_shard_says_changes_no_digest() -> None:
+    here = Desk()
+    order_id = here.buy("ann", 100, 5).order_id
+    here.move_out("ACME", "m1", OTHER_SHARD)
+    before = here.engine.digest()
+
+    here.engine.closed_elsewhere([order_id])
+    here.engine.arrived("ACME")
+
+    assert here.engine.digest() == before
+    again = Engine(SHARD)
+    replay(again, here.entries)
+    assert again.digest() == before
+
+
+def test_a_book_is_kept_until_it_has_arrived() -> None:
+    here = Desk()
+    here.buy("ann", 100, 5)
+    book = here.move_out("ACME", "m1", OTHER_SHARD)
+    here.restart()
+
+    assert here.engine.departed()["ACME"].book == book
+    assert here.engine.departed()["ACME"].move_id == "m1"
+    here.engine.arrived("ACME")
+    here.restart()
+    assert here.engine.departed() == {}
+
+
+def test_a_symbol_leaves_once() -> None:
+    here = Desk()
+    here.buy("ann", 100, 5)
+    here.move_out("ACME", "m1", OTHER_SHARD)
+
+    assert here.move_out("ACME", "m2", 5) == b""
+    assert here.engine.forward_of_symbol("ACME") == (OTHER_SHARD, 1)
+
+
+def test_a_book_that_is_too_large_for_its_way_stays_live_and_in_a_replay() -> None:
+    """With everything that goes with it: a hundred answers are larger than the one order that is open."""
+    here = Desk()
+    for _ in range(100):
+        here.cancel("ann", here.buy("ann", 100, 5).order_id)
+    order_id = here.buy("ann", 100, 5).order_id
+    before = here.engine.digest()
+
+    assert here.move_out("ACME", "m1", OTHER_SHARD, most_bytes=4096) == b""
+
+    assert decode_outcome(here.results[-1][0]).reason == Reason.TOO_LARGE
+    assert here.engine.digest() == before
+    assert here.engine.departed() == {}
+    again = Engine(SHARD)
+    replay(again, here.entries)
+    assert again.digest() == before
+    assert here.cancel("ann", order_id).state == State.CANCELLED
+    assert len(here.move_out("ACME", "m2", OTHER_SHARD, most_bytes=1 << 20)) > 4096
+
+
+def test_a_move_is_taken_once() -> None:
+    here, there = two_shards()
+    order_id = here.buy("ann", 100, 5).order_id
+    book = here.move_out("ACME", "m1", OTHER_SHARD)
+    there.move_in("ACME", "m1", book)
+    there.cancel("ann", order_id)
+    there.restart()
+    before = there.engine.digest()
+
+    assert there.move_in("ACME", "m1", book).state == State.OPEN
+
+    assert there.engine.digest() == before
+    assert ids_in(there) == ([], [])
+
+
+def test_a_symbol_that_comes_home_is_forwarded_no_more() -> None:
+    here, there = two_shards()
+    order_id = here.buy("ann", 100, 5).order_id
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    here.move_in("ACME", "m2", there.move_out("ACME", "m2", SHARD))
+
+    assert here.engine.forward_of(order_id) is None
+    assert here.engine.forward_of_symbol("ACME") is None
+    assert here.engine.departed() == {}
+    assert there.engine.forward_of(order_id) == (SHARD, 1, "ACME")
+    assert ids_in(here) == ([order_id], [])
+    assert here.sell("bob", 100, 5).filled == 5
+
+
+def test_a_command_that_is_sent_again_after_the_move_is_not_executed_again() -> None:
+    here, there = two_shards()
+    first = New("ann", 1, 0, "ACME", Side.BUY, 100, 5)
+    here.run(Method.NEW, first, 11)
+    here.run(Method.NEW, New("ann", 2, 0, "STAYS", Side.BUY, 100, 5), 12)
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+    there.restart()
+
+    there.run(Method.NEW, first, 13)
+
+    assert there.results[-1][0] == here.results[0][0]
+    assert ids_in(there) == ([11], [])
+    assert there.engine.answer_to("ann", 2) is None
+
+
+def test_a_number_whose_answer_was_dropped_is_too_old_at_the_other_shard_too() -> None:
+    here, there = two_shards()
+    first = New("ann", 1, 0, "ACME", Side.BUY, 100, 5)
+    here.run(Method.NEW, first, 11)
+    here.run(Method.NEW, New("ann", 2, 2, "ACME", Side.BUY, 100, 5), 12)
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    assert there.run(Method.NEW, first, 13).reason == Reason.TOO_OLD
+
+
+def test_a_halted_symbol_stays_halted() -> None:
+    here, there = two_shards()
+    here.halt("ACME")
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    assert there.buy("ann", 100, 5).reason == Reason.HALTED
+    assert here.engine.halts() == {}
+
+
+def test_orders_that_came_too_early_line_up_behind_those_that_move_and_trade_with_them() -> None:
+    here, there = two_shards()
+    moved = here.buy("ann", 100, 5).order_id
+    same_side, crossing = 21, 22
+    there.run(Method.NEW, New("bob", 1, 0, "ACME", Side.BUY, 100, 1), same_side)
+    there.run(Method.NEW, New("cid", 1, 0, "ACME", Side.SELL, 101, 2), crossing)
+    there.run(Method.NEW, New("cid", 2, 0, "OTHER", Side.SELL, 100, 2), 23)
+    here.amend("ann", moved, 101, 5)
+
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    assert ids_in(there) == ([moved, same_side], [])
+    assert [(event.account, event.price, event.quantity) for event in there.events] == [
+        ("ann", 101, 2),
+        ("cid", 101, 2),
+    ]
+    rows = {row.order_id: (row.remaining, row.state) for row in there.rows}
+    assert rows == {moved: (3, State.OPEN), same_side: (1, State.OPEN), crossing: (0, State.FILLED)}
+
+
+def test_a_book_under_another_name_is_a_fault_that_changes_nothing() -> None:
+    here, there = two_shards()
+    here.buy("ann", 100, 5)
+    book = here.move_out("ACME", "m1", OTHER_SHARD)
+    before = there.engine.digest()
+
+    with pytest.raises(ValueError, match="was sent as"):
+        there.move_in("OTHER", "m1", book)
+    with pytest.raises(ValueError):
+        there.move_in("ACME", "m1", book[:-3])
+    assert there.engine.digest() == before
+
+    there.move_in("ACME", "m1", book)
+    with pytest.raises(ValueError, match="here already"):
+        there.move_in("ACME", "m2", book)
