@@ -121,15 +121,19 @@ def test_only_an_unreachable_registry_excuses_npm(said: str, is_so: bool) -> Non
 
 
 def run(npm: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [npm, "run", "--silent", *args],
-        cwd=PACKAGE,
-        env=os.environ | env,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            [npm, "run", "--silent", *args],
+            cwd=PACKAGE,
+            env=os.environ | env,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as hung:
+        print(*(text.decode() for text in (hung.stdout, hung.stderr) if isinstance(text, bytes)), sep="\n")
+        raise
 
 
 @pytest.mark.slow

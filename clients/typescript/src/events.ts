@@ -56,7 +56,7 @@ export async function* events(
   signal.addEventListener("abort", end);
   try {
     signal.throwIfAborted();
-    yield* read(await open(session, url + path, headers, own), new Silence(session, url, own));
+    yield* read(await open(session, url + path, headers, own), new Silence(session, url, own), own.signal);
     own.signal.throwIfAborted();
   } catch (error) {
     signal.throwIfAborted();
@@ -87,9 +87,15 @@ async function open(
   }
 }
 
-async function* read(response: Response, silence: Silence): AsyncGenerator<ServerEvent, void, undefined> {
+/**
+ * NB: it cancels the body itself. Node's `fetch` holds the signal only through the request, which is collected as
+ * garbage while the body is read: an abort after that reaches nobody.
+ */
+async function* read(response: Response, silence: Silence, signal: AbortSignal): AsyncGenerator<ServerEvent, void, undefined> {
   const parser = new EventReader();
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const cancel = () => void reader.cancel().catch(() => {});  // it may be broken already
+  signal.addEventListener("abort", cancel);
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       silence.heard();
@@ -97,6 +103,8 @@ async function* read(response: Response, silence: Silence): AsyncGenerator<Serve
     }
   } finally {
     silence.end();
+    signal.removeEventListener("abort", cancel);
+    cancel();
   }
 }
 

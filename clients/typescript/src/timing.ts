@@ -56,14 +56,16 @@ export async function linked<Value>(
   }
 }
 
-/** Work that is aborted when the time is over. */
+/** Work that is aborted when the time is over, and not waited for any longer, whether it heeds that or not. */
 export function within<Value>(
   ms: number, outer: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<Value>,
 ): Promise<Value> {
   return linked(outer, async own => {
     const timer = setTimeout(() => own.abort(new Error("no answer in time")), ms);
+    const over = deferred<never>();
+    own.signal.addEventListener("abort", () => over.reject(own.signal.reason as Error));
     try {
-      return await work(own.signal);
+      return await Promise.race([work(own.signal), over.promise]);
     } finally {
       clearTimeout(timer);
     }

@@ -15,7 +15,7 @@ import { CONNECT_MS, socketClass, type WebSocketClass } from "./lines.js";
 import { Session, type Fetch } from "./session.js";
 import { Backoff, pause, within } from "./timing.js";
 
-/** Where the answer says nothing: while no server takes anybody, or one has not noticed yet that a line was cut. */
+/** At first, where one has not noticed yet that a line was cut; always, where the answer says nothing. */
 const ASK_AGAIN_MS = 1000;
 const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 30_000;
@@ -61,6 +61,8 @@ export class Place {
   now: PlaceReply | undefined;
   readonly world: string;
   #hasLeft = false;
+  /** Between two questions of who was cut off and still counts as inside: most servers notice at once. */
+  readonly #cutOff = new Backoff(ASK_AGAIN_MS, LONGEST_RETRY_MS);
 
   constructor(private readonly session: Session, private readonly who: Entering, private readonly options: EnterOptions = {}) {
     this.world = who.world ?? "main";
@@ -176,7 +178,7 @@ export class Place {
 
   #waitMs(): number {
     if (this.now?.status === "NONE") return 0;
-    if (this.now?.status === "ENTERED" && this.now.expiresInMs > 0) return 0;
+    if (this.now?.status === "ENTERED") return this.now.expiresInMs > 0 ? 0 : this.#cutOff.next();
     return this.now?.nextPollMs || ASK_AGAIN_MS;
   }
 
@@ -190,6 +192,7 @@ export class Place {
 
   #note(reply: PlaceReply): PlaceReply {
     this.now = reply;
+    if (reply.status !== "ENTERED") this.#cutOff.reset();
     if (reply.receipt && reply.receipt !== this.receipt) {
       this.receipt = reply.receipt;
       this.options.onReceipt?.(reply.receipt);

@@ -11,7 +11,7 @@ import { EventReader } from "../src/events.js";
 import { Heart, Registration, type Registrar } from "../src/heart.js";
 import { gatewayUrls } from "../src/session.js";
 import { Differences, ListGuard } from "../src/watch.js";
-import { eventually, repositoryFile } from "./support.js";
+import { collectGarbage, eventually, repositoryFile } from "./support.js";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 const closing: (() => void)[] = [];
@@ -320,4 +320,36 @@ test("a watch ends when its signal or its client does", async () => {
     stop.abort();
   }
   for await (const _ of client.watch()) void client.close();
+});
+
+test("a watch whose request nobody holds any more still ends, and so does its connection", async () => {
+  let open = 0;
+  const url = await gateway((_, response) => {
+    open++;
+    response.on("close", () => open--);
+    response.writeHead(200, { "Content-Type": "text/event-stream" }).write(snapshot);
+  });
+  const client = connect(url), stop = new AbortController();
+  let seen = 0;
+  const watching = (async () => {
+    for await (const _ of client.watch({}, stop.signal)) seen++;
+  })();
+  await eventually(() => seen === 1);
+  await collectGarbage();
+  stop.abort();
+  await watching;
+  await eventually(() => open === 0, "the connection to be closed");
+  for await (const _ of client.watch()) {
+    await collectGarbage();
+    break;
+  }
+  await eventually(() => open === 0, "the connection of who stopped listening to be closed");
+});
+
+test("a call ends in time also when its body never does", async () => {
+  const url = await gateway((_, response) => void response.writeHead(200, { "Content-Type": "application/json" }).write("{"));
+  const asked = connect(url).session.ask((api, signal) => api.GET("/sd/v1/instances", { signal }), { timeoutMs: 300 });
+  const refusal = assert.rejects(asked, OutcomeUnknown);
+  await collectGarbage();
+  await refusal;
 });

@@ -2,6 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 /** A file of the repository. */
 export function repositoryFile(path: string): string {
@@ -22,4 +24,14 @@ export async function eventually(condition: () => unknown, what = "it to come tr
 /** All turns of the loop that are ready now, and those that they make ready. */
 export async function settled(): Promise<void> {
   for (let n = 0; n < 20; n++) await new Promise(resolve => setImmediate(resolve));
+}
+
+/** Everything that nobody holds is gone, and with it what only weak references led to. */
+export async function collectGarbage(): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  for (let n = 0; n < 5; n++) {
+    collect();
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
 }
