@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import logging
 import sys
@@ -187,9 +188,8 @@ async def entity(settings: Settings, identity: EntityIdentity, wait_s: float = S
     from roost.servers.entity.serving import entity_server, load_class  # the databases, which others need not
 
     stop = stop_signal()
-    opening = entity_server(
-        settings, load_class(settings.entity.class_name), identity, on_end=stop.set, wait_s=wait_s
-    )
+    entity_class, settings = load_class(settings.entity.class_name), _with_token(settings)
+    opening = entity_server(settings, entity_class, identity, on_end=stop.set, wait_s=wait_s)
     async with renewing(stop, opening) as server:
         if server is not None:
             print(f"roost entity {identity.server_id} is up: {server.url} ({server.described})")
@@ -203,7 +203,7 @@ async def orders(settings: Settings, identity: OrdersIdentity, wait_s: float = S
     from roost.servers.orders.serving import order_server
 
     stop = stop_signal()
-    opening = order_server(settings, identity, on_end=stop.set, wait_s=wait_s)
+    opening = order_server(_with_token(settings), identity, on_end=stop.set, wait_s=wait_s)
     async with renewing(stop, opening) as server:
         if server is not None:
             print(f"roost orders {identity.server_id} is up: {server.url} ({settings.lanes.durability})")
@@ -238,6 +238,10 @@ async def forward(settings: Settings, wait_s: float = STORE_WAIT_S) -> None:
             print(f"roost forward is up: to {running.to.kind} at {running.to.host}")
             print(f"  metrics {running.ops_url}/metrics", flush=True)
             await stop.wait()
+
+
+def _with_token(settings: Settings) -> Settings:
+    return dataclasses.replace(settings, api_token=api_token(settings))
 
 
 @contextlib.asynccontextmanager

@@ -70,6 +70,7 @@ class Settings:
     api_token: str = setting(
         "", "Token with every scope. Empty: `roost up` makes one in the data folder.", secret=True
     )
+    read_token: str = setting("", "Token with scope read in every process: Prometheus's.", secret=True)
     database: str = setting(
         "",
         "Database for durable user state: sqlite:///file, postgresql://, mariadb:// or mysql://. Empty: "
@@ -77,9 +78,7 @@ class Settings:
         secret=True,
     )
     namespace: str = setting("", "Stands before every key, so that several Roosts can share a store.")
-    queue_keys: str = setting(
-        "", "Keys for receipts and entries: kid:base64,kid:base64; the first signs.", secret=True
-    )
+    queue_keys: str = setting("", "Keys for receipts, entries: kid:base64,…; the first signs.", secret=True)
     ticket_keys: str = setting("", "Keys for tickets: kid:base64,kid:base64; the first signs.", secret=True)
     wire_secret: str = setting(
         "",
@@ -192,7 +191,7 @@ def validate(settings: Settings, *, profile_is_explicit: bool = True) -> list[st
     for name in ("queue_keys", "ticket_keys"):
         if value_of(settings, name):
             checked(faults, name, parse_keys, value_of(settings, name))
-    for name in ("api_token", "wire_secret"):
+    for name in ("api_token", "read_token", "wire_secret"):
         faults += secret_faults(name, value_of(settings, name))
     faults += check_fields(settings)
     for section in _sections():

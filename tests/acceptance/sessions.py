@@ -104,10 +104,15 @@ class Heard:
 
 @asynccontextmanager
 async def listening(
-    gateway: Gateway, query: str = "", *, headers: Mapping[str, str] | None = None, after: str = ""
+    gateway: Gateway,
+    query: str = "",
+    *,
+    path: str = "/events/v1",
+    headers: Mapping[str, str] | None = None,
+    after: str = "",
 ) -> AsyncIterator[Heard]:
     sent = {"X-API-Token": TOKEN} if headers is None else dict(headers)
     sent |= {"Last-Event-ID": after} if after else {}
-    async with gateway.session.get(f"/events/v1{query}", headers=sent) as response:
+    async with gateway.session.get(f"{path}{query}", headers=sent) as response:
         assert response.status == 200, await response.read()
         yield Heard(response)

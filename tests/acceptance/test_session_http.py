@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from roost.core.errors import NotAuthenticated
@@ -147,6 +149,26 @@ async def test_g17_a_revoked_token_ends_its_session_and_its_stream(lan: Gateway)
         await heard.until_it_ends()
     assert (await browser.ask("GET", "/sd/v1/instances")).refusal == UNAUTHENTICATED
     assert (await browser.ask("GET", SESSION)).refusal == UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("path", ["/events/v1", "/sd/v1/watch"])
+async def test_g17_a_revoked_token_ends_the_streams_that_it_began(lan: Gateway, path: str) -> None:
+    token_id, token = await make_token(lan, "read")
+    async with listening(lan, path=path, headers={"X-API-Token": token}) as heard:
+        assert (await lan.ask("DELETE", f"/auth/v1/tokens/{token_id}", token=TOKEN)).status == 204
+        await heard.until_it_ends()
+
+
+@pytest.mark.parametrize("path", ["/events/v1", "/sd/v1/watch", "/audit/v1/export"])
+async def test_head_on_a_stream_is_answered_and_over(lan: Gateway, path: str) -> None:
+    """With a GET behind it on the same connection: nothing of a body stands between the two."""
+    connector = aiohttp.TCPConnector(limit=1)
+    async with aiohttp.ClientSession(headers={"X-API-Token": TOKEN}, connector=connector) as session:
+        for _ in range(2):
+            async with asyncio.timeout(5.0), session.head(f"{lan.url}{path}") as answer:
+                assert answer.status == 200
+            async with session.get(f"{lan.url}/sd/v1/instances") as answer:
+                assert "instances" in await answer.json()
 
 
 async def test_g17_a_token_that_another_gateway_revoked_ends_its_session(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from roost.api.tokens import TokenInput
-from roost.core.errors import StoreUnavailable
+from roost.core.errors import Forbidden, StoreUnavailable
 from roost.store.store import Store
 from roost.testing import eventually
 from roost.tokens.ended import EndedSessions
@@ -132,3 +132,15 @@ async def test_a_token_that_was_revoked_here_does_not_go_on(way: Way) -> None:
     way.is_away.add("HGETALL")
     with pytest.raises(StoreUnavailable):
         await tokens.identify(made.token)
+
+
+async def test_the_token_that_only_reads_needs_no_store(way: Way) -> None:
+    clock = Clock()
+    tokens = Tokens("root", way.store(), clock, read_token="prometheus")
+    way.is_away.add("HGETALL")
+    for _ in range(2):
+        grant = await tokens.identify("prometheus")
+        assert (grant.name, grant.scopes) == ("reader", frozenset({"read"}))
+        clock.now += 3600
+    with pytest.raises(Forbidden):
+        await tokens.check("prometheus", "register")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from roost.cli.flags import JSON, Flag
+from roost.cli.printable import printable
 
 if TYPE_CHECKING:
     from roost.cli.tables import Part
@@ -93,7 +94,7 @@ class Context:
             return
         for part in view(value):
             if isinstance(part, str):
-                print(part, flush=True)
+                print(printable(part), flush=True)
             else:
                 from roost.cli.tables import draw
 
@@ -103,7 +104,7 @@ class Context:
         """One of many that follow each other: with --json an object in a line."""
         import msgspec
 
-        print(msgspec.json.encode(value).decode() if self.json else view(value), flush=True)
+        print(msgspec.json.encode(value).decode() if self.json else printable(view(value)), flush=True)
 
 
 def takes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from roost.api.drain import CertificateView, JobList, JobView, PlannedServer, PlanView
+from roost.cli.printable import in_a_line
 from roost.cli.tables import Cell, Column, Part, Styled, Table, age
 
 BAR = 24
@@ -122,8 +123,7 @@ def _pinned(users: Mapping[str, str]) -> str:
 
 def plain(text: str) -> str:
     """What others wrote, without what would move the cursor."""
-    kept = "".join(c if c.isprintable() else "?" for c in text[: TEXT_SHOWN + 1])
-    return kept if len(text) <= TEXT_SHOWN else kept[:TEXT_SHOWN] + "…"
+    return in_a_line(text if len(text) <= TEXT_SHOWN else text[:TEXT_SHOWN] + "…")
 
 
 COLUMNS = (

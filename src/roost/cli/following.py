@@ -19,6 +19,7 @@ from roost.api.drain import DrainInput, DrainReply, JobView
 from roost.cli.client import quoted
 from roost.cli.context import Context
 from roost.cli.draining import line, reasons, view_certificate, view_job
+from roost.cli.printable import printable
 from roost.cli.tables import console, draw, together
 from roost.core.errors import RoostError, StartFailed, StoreError, Unavailable
 
@@ -74,7 +75,7 @@ def _lines(cli: Context, looks: Iterator[JobView]) -> JobView:
         now = [line(job), *reasons(job)]
         for text in now:
             if text not in said:
-                print(text, flush=True)
+                print(printable(text), flush=True)
         said = set(now)
     return job
 

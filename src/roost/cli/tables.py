@@ -18,6 +18,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from roost.cli.printable import in_a_line, printable
+
 GAP = 2
 NO_LIMIT = 10_000
 """Columns where the output is no terminal and nobody said how many: a program reads it, or a file."""
@@ -51,7 +53,8 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        fit = Fit.of([_column(column) for column in self.columns], self.rows, options.max_width)
+        rows = [[_replaced(cell, in_a_line(_text_of(cell))) for cell in row] for row in self.rows]
+        fit = Fit.of([_column(column) for column in self.columns], rows, options.max_width)
         table = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
         for column, width in zip(fit.columns, fit.widths, strict=True):
             table.add_column(Text(column.header), width=width)
@@ -180,7 +183,11 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _texts(rows: Sequence[Sequence[Cell]], at: int) -> list[str]:
-    return [cell.text if isinstance(cell, Styled) else cell for cell in (row[at] for row in rows)]
+    return [_text_of(row[at]) for row in rows]
+
+
+def _text_of(cell: Cell) -> str:
+    return cell.text if isinstance(cell, Styled) else cell
 
 
 def _replaced(cell: Cell, text: str) -> Cell:
@@ -188,7 +195,8 @@ def _replaced(cell: Cell, text: str) -> Cell:
 
 
 def _text(cell: Cell) -> Text:
-    return Text(cell.text, cell.style) if isinstance(cell, Styled) else Text(cell)
+    said = printable(_text_of(cell))
+    return Text(said, cell.style) if isinstance(cell, Styled) else Text(said)
 
 
 def _column(column: Column | str) -> Column:

@@ -36,7 +36,8 @@ class RunningForwarder:
 
     def __init__(self, settings: Settings, token: str, to: Destination) -> None:
         self.to = to
-        self.edge = Edge(OneToken(token), settings.is_dev(), not_found_hint="this port has /metrics")
+        guard = OneToken(token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint="this port has /metrics")
         self.ops = Ops(MetricsPage(settings.profile, (self,), "forward"), self.ready)
         self.platform: Platform | None = None
         self.forwarder: Forwarder | None = None

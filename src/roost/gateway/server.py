@@ -54,7 +54,8 @@ def _modules() -> list[str]:
 
 def _gateway(platform: Platform, colleagues: Colleagues | None = None) -> Gateway:
     settings = platform.settings
-    tokens = Tokens(root_token(settings.api_token, settings.token_file), platform.store)
+    root = root_token(settings.api_token, settings.token_file)
+    tokens = Tokens(root, platform.store, read_token=settings.read_token)
     return Gateway(platform, tokens, Live(platform), colleagues)
 
 

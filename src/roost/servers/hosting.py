@@ -63,7 +63,8 @@ class Running:
 
     def __init__(self, settings: Settings, token: str) -> None:
         self.settings = settings
-        self.edge = Edge(OneToken(token), settings.is_dev(), not_found_hint=f"players connect to {PATH}")
+        guard = OneToken(token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint=f"players connect to {PATH}")
         self.ops = Ops(MetricsPage(settings.profile, (self,), "gameserver"), self.ready)
         self.loops = Loops()
         """The client's, once there is one."""

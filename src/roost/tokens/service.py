@@ -1,10 +1,11 @@
 """The API tokens: who may call what.
 
 A token is kept only as its digest and compared in constant time. There is one root token with every
-scope (`ROOST_API_TOKEN`, or a file in the data folder), and any number of others in the store, so that
-they can be rotated one by one. A gateway reads them every two seconds, and at once when it meets one it
-does not know: a revoked token is refused everywhere within two seconds. While the store does not answer, the
-tokens that a gateway knows go on for a minute, and others are refused as long as nobody can tell.
+scope (`ROOST_API_TOKEN`, or a file in the data folder), one that may read where it is given
+(`ROOST_READ_TOKEN`), and any number of others in the store, so that they can be rotated one by one. A
+gateway reads those every two seconds, and at once when it meets one it does not know: a revoked token is
+refused everywhere within two seconds. While the store does not answer, the tokens that a gateway knows go on
+for a minute, and others are refused as long as nobody can tell.
 """
 
 from __future__ import annotations
@@ -61,9 +62,13 @@ class KeptToken(msgspec.Struct, rename="camel"):
 
 
 ROOT = "root"
-"""Name and id of the token with every scope; no token in the store has this id."""
+"""Name and id of the token with every scope; no token in the store has an id of `SETTLED`."""
+READER = "reader"
+"""Those of the token that only reads (`ROOST_READ_TOKEN`)."""
+SETTLED = frozenset({ROOT, READER})
 Known = list[tuple[bytes, Grant]]
 _EVERYTHING = Grant(ALL_SCOPES, name=ROOT, token_id=ROOT)
+_READING = Grant(frozenset({"read"}), name=READER, token_id=READER)
 
 
 class LoggedIn(NamedTuple):
@@ -83,13 +88,23 @@ _decode = msgspec.json.Decoder(KeptToken).decode
 class Tokens:
     """The tokens that this gateway accepts."""
 
-    def __init__(self, root_token: str, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root = (_digest(root_token), _EVERYTHING)
+    def __init__(
+        self,
+        root_token: str,
+        store: Store,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        read_token: str = "",
+    ) -> None:
+        self._settled: Known = [(_digest(root_token), _EVERYTHING)]
+        """Those that no store can revoke."""
+        if read_token:
+            self._settled.append((_digest(read_token), _READING))
         self._sessions = Sessions(root_token)
         self._ended = EndedSessions(store, clock)
         self._store = store
         self._key = store.keys.plain(TOKENS)
-        self._known: Known = [self._root]
+        self._known = self._settled
         self._clock = clock
         self._read_at = -KEPT_S
         """When the store told last what it has."""
@@ -113,7 +128,7 @@ class Tokens:
         granted = self._find(digest, self._known)
         if granted is None:
             granted = self._find(digest, await self._refresh())
-        elif granted is not _EVERYTHING and self._is_due:
+        elif granted.token_id not in SETTLED and self._is_due:
             granted = self._find(digest, await self._renewed())
         if granted is None:
             raise NotAuthenticated("this API token is not known here")
@@ -146,10 +161,8 @@ class Tokens:
         await self._ended.add(session)
 
     async def _grant_of(self, token_id: str) -> Grant:
-        if token_id == ROOT:
-            return _EVERYTHING
         known = self._known
-        if self._is_due:
+        if token_id not in SETTLED and self._is_due:
             known = await self._renewed()
         for _, grant in known:
             if grant.token_id == token_id:
@@ -191,7 +204,7 @@ class Tokens:
                     self._tried_at, self._fault = self._clock(), error.message
                     raise
                 self._known = [
-                    self._root,
+                    *self._settled,
                     *((bytes.fromhex(t.digest), t.grant(key)) for key, t in kept.items()),
                 ]
                 self._read_at = self._tried_at = self._clock()
@@ -237,7 +250,7 @@ class Tokens:
     async def revoke(self, token_id: str) -> None:
         if not await self._store.call("HDEL", self._key, token_id, key=self._key, idempotent=True):
             raise NotFound(f"there is no token {token_id[:40]!r}", hint="`roost token list` shows them")
-        self._known = [one for one in self._known if one is self._root or one[1].token_id != token_id]
+        self._known = [one for one in self._known if one[1].token_id != token_id]
         self._tried_at = -REFRESH_S
 
 

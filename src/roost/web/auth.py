@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from roost.core.grants import Grant
 from roost.web.plain import Asked
 
 EVERYTHING = Grant(ALL_SCOPES)
+READING = Grant(frozenset({"read"}))
 COOKIE = "roost_session"
 """Set by logging in, read wherever a token would be."""
 CSRF_HEADER = "X-CSRF-Token"
@@ -42,15 +43,19 @@ class Guard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneToken:
-    """The guard of a server without tokens of its own: it lets in the token that it was started with."""
+    """The guard of a server without tokens of its own: it lets in those that it was started with."""
 
     token: str = field(repr=False)
+    read_token: str = field(default="", repr=False)
+    """Of whoever may only look."""
 
     async def identify(self, presented: str) -> Grant:
         shown = presented.encode(errors="surrogatepass")  # a header need not be UTF-8
-        if not self.token or not hmac.compare_digest(shown, self.token.encode()):
-            raise NotAuthenticated
-        return EVERYTHING
+        if self.token and hmac.compare_digest(shown, self.token.encode()):
+            return EVERYTHING
+        if self.read_token and hmac.compare_digest(shown, self.read_token.encode()):
+            return READING
+        raise NotAuthenticated
 
     async def session(self, cookie: str) -> LoggedIn:
         raise NotAuthenticated
@@ -61,6 +66,16 @@ def token_in(headers: Mapping[str, str]) -> str:
         return token
     kind, _, token = headers.get("Authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
+
+
+def asks_again(guard: Guard, http: Asked) -> Callable[[], Awaitable[object]]:
+    """Whether whoever began a stream may still read it: by the token, or else the cookie, of its request."""
+    token, cookie = token_in(http.headers), http.cookies.get(COOKIE, "")
+
+    async def check() -> Grant:
+        return await guard.identify(token) if token else (await guard.session(cookie)).grant
+
+    return check
 
 
 async def by_cookie(guard: Guard, http: Asked, cookie: str) -> Grant:

@@ -165,9 +165,9 @@ HEAD = """# Metrics
 
 Every process shows its own page at `/metrics`: a gateway on its port (8400), a manager on 9400 and a
 forwarder on 9460, which have no other, servers and `roost dns` on the port 1000 above their own. Outside
-profile `dev` a token is needed: of a gateway or manager one that may `read`, of the others the one that they
-were started with. `GET /sd/v1/prometheus` names all servers to Prometheus
-([deploy/prometheus](../deploy/prometheus/prometheus.yml)); gateways, managers, `roost dns` and
+profile `dev` a token is needed: `ROOST_READ_TOKEN` where it is set; a gateway or manager also takes any that
+may `read`, the others the one that they were started with. `GET /sd/v1/prometheus` names all servers to
+Prometheus ([deploy/prometheus](../deploy/prometheus/prometheus.yml)); gateways, managers, `roost dns` and
 `roost forward` register nowhere and are listed by address. No user, account, symbol or ticket is ever a
 label.
 

@@ -69,7 +69,10 @@ class MetricsPage(Collector):
         info.add_metric([__version__, self._profile, self._role], 1)
         yield info
         for source in self._sources:
-            yield from source.collect()
+            try:
+                yield from list(source.collect())
+            except Exception:
+                log.exception("a part of the metrics page failed", extra={"source": type(source).__name__})
 
     async def render(self) -> bytes:
         """The page as Prometheus reads it."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
 from aiohttp import web
 
+from roost.core.errors import NotAuthenticated, StoreError
+
+CHECK_S = 1.0
+"""How often a stream asks whether its token still counts."""
 KEEP_ALIVE_S = 15.0
 WRITE_TIMEOUT_S = 10.0
 """A reader that does not take its events for so long is cut off; it can come back with Last-Event-ID."""
@@ -28,8 +33,17 @@ class Event(NamedTuple):
     data: bytes
 
 
-async def stream(http: web.Request, events: AsyncIterator[Event], request_id: str) -> web.StreamResponse:
-    """Send events until the reader leaves or cannot keep up."""
+StillAllowed = Callable[[], Awaitable[object]]
+"""Raises `NotAuthenticated` once whoever began a stream may read it no longer."""
+
+
+async def stream(
+    http: web.Request,
+    events: AsyncIterator[Event],
+    request_id: str,
+    still_allowed: StillAllowed | None = None,
+) -> web.StreamResponse:
+    """Send events until the reader leaves, cannot keep up or may read no longer; to HEAD none."""
     response = web.StreamResponse(
         headers={
             "Content-Type": "text/event-stream",
@@ -39,19 +53,29 @@ async def stream(http: web.Request, events: AsyncIterator[Event], request_id: st
         }
     )
     await response.prepare(http)
+    if http.method == "HEAD":
+        return response
     await response.write(b": roost\n\n")
     pending = asyncio.ensure_future(anext(events))
+    checked_at = written_at = time.monotonic()
     try:
         while True:
-            done, _ = await asyncio.wait({pending}, timeout=KEEP_ALIVE_S)
-            if not done:
+            done, _ = await asyncio.wait({pending}, timeout=CHECK_S if still_allowed else KEEP_ALIVE_S)
+            now = time.monotonic()
+            if still_allowed is not None and now - checked_at >= CHECK_S:
+                checked_at = now
+                if not await _is_allowed(still_allowed):
+                    break
+            if done:
+                event = pending.result()
+                pending = asyncio.ensure_future(anext(events))
+                head = f"id: {event.id}\nevent: {event.name}\ndata: ".encode()
+                await _write(response, head + event.data + b"\n\n")
+            elif now - written_at >= KEEP_ALIVE_S:
                 await _write(response, b": keep-alive\n\n")
+            else:
                 continue
-            event = pending.result()
-            pending = asyncio.ensure_future(anext(events))
-            await _write(
-                response, f"id: {event.id}\nevent: {event.name}\ndata: ".encode() + event.data + b"\n\n"
-            )
+            written_at = now
     except (ConnectionError, TimeoutError, StopAsyncIteration):
         pass
     finally:
@@ -59,6 +83,17 @@ async def stream(http: web.Request, events: AsyncIterator[Event], request_id: st
         with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration, Exception):
             await pending
     return response
+
+
+async def _is_allowed(still_allowed: StillAllowed) -> bool:
+    """A store that is away revokes nobody."""
+    try:
+        await still_allowed()
+    except NotAuthenticated:
+        return False
+    except StoreError:
+        return True
+    return True
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

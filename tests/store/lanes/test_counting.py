@@ -6,10 +6,13 @@ import time
 from collections import Counter
 from typing import cast
 
+import pytest
+
 from roost.lanes.commands import SERVICE, Cancel, Method, New, Side, encode
 from roost.lanes.outcomes import NotDone
 from roost.lanes.work import Work, unfinished
 from roost.testing import eventually
+from roost.wire.answer import Answer
 from roost.wire.connection import Connection
 from roost.wire.frame import Frame
 from tests.store.lanes.hall import Hall, Server
@@ -49,6 +52,22 @@ async def test_g14_each_refusal_is_counted_by_its_reason(hall: Hall) -> None:
     expected = {"QUEUE_FULL": full, "BAD_REQUEST": 1, "UNKNOWN_ORDER": 1, "CLOCK_BEHIND": 1, "OUTBOX_FULL": 1}
     assert reasons(server) == Counter(expected)
     assert is_balanced(server)
+
+
+async def test_g14_a_command_that_is_looked_up_counts_once_when_it_is_answered(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await hall.started("first")
+    answer, balances = server.trader.reply_later, list[tuple[int, int]]()
+
+    def look_and_answer(request: int, given: Answer) -> None:
+        balances.append(server.balance())
+        answer(request, given)
+
+    monkeypatch.setattr(server.trader, "reply_later", look_and_answer)
+    await server.ask(Method.CANCEL, Cancel("ann", 1, 0, 17))
+
+    assert balances == [(1, 1)]
 
 
 async def test_g14_a_command_whose_time_ran_out_in_the_queue_is_counted(hall: Hall) -> None:

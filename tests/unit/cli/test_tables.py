@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from roost.cli.context import Context
 from roost.cli.tables import Cell, Column, Part, Styled, Table, together
 
 WORDS = st.text("abcdefghij:/[]{}", min_size=1, max_size=12)
@@ -91,3 +92,22 @@ def test_no_word_is_ever_broken(
     assert set(shown.split()) <= words_of(table)
     if not any(drops[: len(columns)]):
         assert set(shown.split()) == words_of(table)
+
+
+ESCAPE = "kr\x1b]52;c;ZWNobw==\x07\x9b2J"
+"""Would write the clipboard and clear the screen of whoever lists servers."""
+
+
+def test_what_servers_call_themselves_commands_no_terminal() -> None:
+    table = Table(("server", "host"), [(f"{ESCAPE}\nforged  row", Styled(ESCAPE, "red"))])
+    lines = rendered(table, ESCAPE, Styled(ESCAPE, "red"))
+    assert [line.rstrip() for line in lines] == [
+        "server                             host",
+        "kr?]52;c;ZWNobw==??2J?forged  row  kr?]52;c;ZWNobw==??2J",
+        *["kr?]52;c;ZWNobw==??2J"] * 2,
+    ]
+
+
+def test_lines_that_are_shown_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    Context({}).show("x", lambda _: ["first\nsecond", ESCAPE])
+    assert capsys.readouterr().out == "first\nsecond\nkr?]52;c;ZWNobw==??2J\n"

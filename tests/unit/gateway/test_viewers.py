@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import pytest
 
 from roost.api.events import Happening
-from roost.gateway.live.viewers import KEPT, RECENT, Viewer, Viewers
+from roost.gateway.live.viewers import KEPT, RECENT, Sent, Viewer, Viewers
 
 NOW = "2026-11-18T04:00:00.000Z"
 
@@ -16,10 +19,27 @@ def tell(viewers: Viewers, *texts: str, scope: str = "queue") -> None:
 
 
 async def heard(viewer: Viewer) -> list[str]:
+    return [sent.kind for sent in await waiting_of(viewer)]
+
+
+async def waiting_of(viewer: Viewer) -> list[Sent]:
     found = []
-    while (sent := await viewer.next(0.001)) is not None:
-        found.append(sent.kind)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.05):
+            while True:
+                found.append(await viewer.next())
     return found
+
+
+async def test_who_comes_back_gets_all_that_is_kept_and_then_what_happened_meanwhile() -> None:
+    viewers = Viewers()
+    tell(viewers, "a")
+    seen = viewers.last_id
+    tell(viewers, *(str(n) for n in range(KEPT - 1)))
+    with viewers.joined(["queue"], seen, NOW) as viewer:
+        tell(viewers, "b")
+        numbers = [sent.number for sent in await waiting_of(viewer)]
+    assert numbers == list(range(2, KEPT + 2))
 
 
 async def test_who_comes_back_gets_what_they_missed_of_their_scopes() -> None:

@@ -149,8 +149,7 @@ MOVES = (
 def _move(one: MoveView) -> tuple[str, ...]:
     phases = ", ".join(f"{name} {ms:.3g}" for name, ms in one.phases.items() if name in BLOCKING)
     held = f"{one.phases['total']:.3g} ms" if "total" in one.phases else "-"
-    why = "".join(c if c.isprintable() else "?" for c in one.why)
-    return one.at, one.outcome, one.source or "-", one.target or "-", held, phases or "-", why, one.job
+    return one.at, one.outcome, one.source or "-", one.target or "-", held, phases or "-", one.why, one.job
 
 
 BLOCKING = ("quiesce", "freeze", "flush", "accept")

@@ -25,7 +25,7 @@ def up(
     without: Annotated[list[str] | None, typer.Option(help="Leave a role out; may be repeated.")] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option("--with", help="Run roles that are off by default: gameserver, entity, gate."),
+        typer.Option("--with", help="Run roles that are off by default: gameserver, entity, gate, orders."),
     ] = None,
     demo: Annotated[
         bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
@@ -12,7 +12,6 @@ import msgspec
 from roost.api.events import EventScope
 from roost.api.overview import Overview
 from roost.app import Platform
-from roost.core.errors import NotAuthenticated, StoreError
 from roost.gateway.live.attention import MOST
 from roost.gateway.live.following import Followers
 from roost.gateway.live.sampling import Sampler
@@ -24,8 +23,6 @@ SAMPLE_S = 1.0
 SHOWN_AT_LEAST_S = 10.0
 LINGER_S = 15.0
 """How long the work goes on after the last viewer: one that comes back has missed nothing."""
-CHECK_S = 1.0
-"""How often a stream asks whether its token still counts."""
 FIRST_LOOK_S = 3.0
 
 _encode = msgspec.json.Encoder().encode
@@ -77,19 +74,10 @@ class Live:
             finally:
                 self._keep_running()
 
-    async def events(
-        self, viewer: Viewer, still_allowed: Callable[[], Awaitable[object]]
-    ) -> AsyncIterator[Event]:
-        """What the viewer hears, for ever; ends when they are not allowed to look any more."""
-        checked_at = time.monotonic()
+    async def events(self, viewer: Viewer) -> AsyncIterator[Event]:
+        """What the viewer hears, for ever."""
         while True:
-            sent = await viewer.next(CHECK_S)
-            if sent is not None:
-                yield self.viewers.event_of(sent)
-            if time.monotonic() - checked_at >= CHECK_S:
-                checked_at = time.monotonic()
-                if not await _is_allowed(still_allowed):
-                    return
+            yield self.viewers.event_of(await viewer.next())
 
     async def close(self) -> None:
         self._is_closed = True
@@ -173,17 +161,6 @@ class Live:
 
 def _is_same(one: Overview, other: Overview) -> bool:
     return msgspec.structs.replace(one, at=other.at) == other
-
-
-async def _is_allowed(still_allowed: Callable[[], Awaitable[object]]) -> bool:
-    """A store that is away revokes nobody."""
-    try:
-        await still_allowed()
-    except NotAuthenticated:
-        return False
-    except StoreError:
-        return True
-    return True
 
 
 def _now() -> str:

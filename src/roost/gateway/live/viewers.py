@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -37,11 +37,15 @@ class Sent(NamedTuple):
 class Viewer:
     """One stream: what waits to be written to it."""
 
-    def __init__(self, scopes: Collection[str]) -> None:
+    def __init__(self, scopes: Collection[str], missed: Iterable[Sent] = ()) -> None:
+        """`missed`: what a viewer who comes back has not heard yet, before all that happens from now on."""
         self._scopes = frozenset(scopes)
+        self._missed = deque(sent for sent in missed if sent.scope in self._scopes or not sent.scope)
         self._waiting: deque[Sent] = deque()
         self._overview: Sent | None = None
         self._news = asyncio.Event()
+        if self._missed:
+            self._news.set()
         self.gaps = 0
         """How often it was too slow."""
 
@@ -60,19 +64,16 @@ class Viewer:
             self._waiting.append(sent)
         self._news.set()
 
-    async def next(self, timeout_s: float) -> Sent | None:
-        """The next one; None: nothing came for so long."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._news.wait()
-        except TimeoutError:
-            return None
-        if self._waiting:
+    async def next(self) -> Sent:
+        await self._news.wait()
+        if self._missed:
+            sent = self._missed.popleft()
+        elif self._waiting:
             sent = self._waiting.popleft()
         else:
             assert self._overview is not None
             sent, self._overview = self._overview, None
-        if not self._waiting and self._overview is None:
+        if not (self._missed or self._waiting) and self._overview is None:
             self._news.clear()
         return sent
 
@@ -113,13 +114,8 @@ class Viewers:
     @contextmanager
     def joined(self, scopes: Collection[str], after: str, now: str) -> Iterator[Viewer]:
         """A viewer of these scopes, from the event `after` on where that is still known."""
-        viewer = Viewer(scopes)
         missed = self._since(after)
-        if missed is None:
-            missed = [self._gap("", now)]
-        for sent in missed:
-            if viewer.wants(sent.scope) or not sent.scope:
-                viewer.put(sent, partial(self._gap, "", now))
+        viewer = Viewer(scopes, [self._gap("", now)] if missed is None else missed)
         self._viewers.add(viewer)
         try:
             yield viewer

@@ -48,6 +48,8 @@ class AuditRoutes:
         since_of(wanted.since)  # while there can be an answer other than a stream
         response = web.StreamResponse(headers={"Content-Type": NDJSON, "X-Request-Id": request.request_id})
         await response.prepare(request.open)
+        if request.open.method == "HEAD":
+            return response
         async for entry in self._audit.export(wanted):
             await response.write(msgspec.json.encode(entry) + b"\n")
         await response.write_eof()

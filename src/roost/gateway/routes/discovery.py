@@ -27,6 +27,7 @@ from roost.gateway import recording
 from roost.gateway.context import Gateway
 from roost.gateway.owners import Owners
 from roost.web.acts import Act
+from roost.web.auth import asks_again
 from roost.web.peer import client_ip
 from roost.web.plain import Asked
 from roost.web.route import Encoded, Header, Request, Route
@@ -65,6 +66,7 @@ class DiscoveryRoutes:
     def __init__(self, gateway: Gateway) -> None:
         platform = gateway.platform
         self._discovery, self._prober, self._lists = platform.discovery, platform.prober, platform.lists
+        self._tokens = gateway.tokens
         self._keyring = platform.worlds.keyring
         self._proxies = gateway.proxies
         self._owners = Owners(platform.discovery.get)
@@ -148,7 +150,8 @@ class DiscoveryRoutes:
                     f"{change.revision}-{change.revision_at}", change.event, msgspec.json.encode(change)
                 )
 
-        return await stream(request.open, events(), request.request_id)
+        still_allowed = asks_again(self._tokens, request.http)
+        return await stream(request.open, events(), request.request_id, still_allowed)
 
 
 def routes(gateway: Gateway) -> list[Route]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from aiohttp import web
 
 from roost.api import Message
 from roost.api.events import EVENT_SCOPES, EventScope
 from roost.api.overview import Overview
 from roost.core.errors import Unavailable
-from roost.core.grants import Grant
 from roost.gateway.context import Gateway
-from roost.web.auth import COOKIE, token_in
-from roost.web.plain import Asked
+from roost.web.auth import asks_again
 from roost.web.route import Header, Request, Route
 from roost.web.stream import stream
 
@@ -32,25 +28,14 @@ class EventRoutes:
         scopes = request.query.scope or EVENT_SCOPES
         after = request.http.headers.get("Last-Event-ID", "")
         async with self._live.viewing(scopes, after) as viewer:
-            events = self._live.events(viewer, self._asks_again(request.http))
-            return await stream(request.open, events, request.request_id)
+            still_allowed = asks_again(self._tokens, request.http)
+            return await stream(request.open, self._live.events(viewer), request.request_id, still_allowed)
 
     async def get_overview(self, request: Request) -> Overview:
         try:
             return await self._live.overview()
         except TimeoutError:
             raise Unavailable("the overview is not ready yet", hint="ask again in a moment") from None
-
-    def _asks_again(self, http: Asked) -> Callable[[], Awaitable[object]]:
-        """Whether whoever began the stream may still look."""
-        token, cookie = token_in(http.headers), http.cookies.get(COOKIE, "")
-
-        async def check() -> Grant:
-            if token:
-                return await self._tokens.identify(token)
-            return (await self._tokens.session(cookie)).grant
-
-        return check
 
 
 def routes(gateway: Gateway) -> list[Route]:

@@ -21,7 +21,7 @@ from roost.core.passes import BASE, EntryPass, Receipt
 from roost.core.ratelimit import AtOnce, Limiter
 from roost.gateway.context import Gateway, connection_limits
 from roost.waitingroom.desk import Desk
-from roost.web.auth import token_in
+from roost.web.auth import asks_again, token_in
 from roost.web.connections import vouch
 from roost.web.peer import client_ip
 from roost.web.plain import Asked
@@ -107,7 +107,9 @@ class QueueRoutes:
         receipt = self._proof(request, asked)
         with self._streams.one_more(f"{asked.world} {asked.user_id}"), self._stream_from(request.http):
             replies = desk.changes(asked.user_id, receipt, self._limit_user)
-            return await stream(request.open, _events(replies), request.request_id)
+            is_backend = token_in(request.http.headers)
+            still_allowed = asks_again(self._tokens, request.http) if is_backend else None
+            return await stream(request.open, _events(replies), request.request_id, still_allowed)
 
     async def leave_queue(self, request: Request) -> None:
         asked: StatusQuery = request.query

@@ -30,6 +30,10 @@ Answer = Callable[[str], Awaitable[bytes]]
 """Answers a question by its name; raises why it cannot."""
 
 
+class Refused(Unavailable):
+    """The other end lives, and said why it has no answer."""
+
+
 class Line:
     """One end. Both ends may ask; answers come in any order."""
 
@@ -48,7 +52,7 @@ class Line:
         return cls(*await asyncio.open_connection(sock=end), answer)
 
     async def ask(self, what: str, timeout_s: float = ANSWER_S) -> bytes:
-        """The answer; `Unavailable` where there is none in time or the other end refuses."""
+        """The answer; `Refused` where the other end has none, `Unavailable` where nothing comes in time."""
         if self.ended:
             raise Unavailable("the other end is gone")
         number = next(self._numbers) & 0xFFFFFFFF
@@ -95,7 +99,7 @@ class Line:
             if kind == _ANSWER:
                 waiting.set_result(body)
             else:
-                waiting.set_exception(Unavailable(body.decode()))
+                waiting.set_exception(Refused(body.decode()))
 
     async def _reply(self, number: int, what: str) -> None:
         try:

@@ -14,7 +14,7 @@ from roost.core.backoff import Backoff
 from roost.core.errors import RoostError
 from roost.core.loops import END
 from roost.gateway.workers.adding import Page, read_page
-from roost.gateway.workers.line import Line
+from roost.gateway.workers.line import Line, Refused
 
 log = logging.getLogger("roost.workers")
 
@@ -105,6 +105,10 @@ class Worker:
         """Its page now, which is remembered; None where it gives none. One that hangs is ended."""
         try:
             self.page = read_page((await self.ask("page")).decode())
+        except Refused as error:
+            self._answered_at = time.monotonic()
+            log.warning("a worker shows no page", extra={"worker": self.number, "reason": error.message})
+            return None
         except RoostError:
             self._end_if_hung()
             return None

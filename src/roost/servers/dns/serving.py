@@ -39,9 +39,8 @@ class RunningDns:
         self.answerer = Answerer(self.zone, own.zone, own.ttl_seconds)
         self.platform: Platform | None = None
         self.ops = Ops(MetricsPage(settings.profile, (self,), "dns"), self.ready)
-        self.edge = Edge(
-            OneToken(token), settings.is_dev(), not_found_hint="queries go to the port 1000 below"
-        )
+        guard = OneToken(token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint="queries go to the port 1000 below")
         self.url = ""
         self.ops_url = ""
 

@@ -91,7 +91,8 @@ class Running:
     """An entity server that is up, or about to be."""
 
     def __init__(self, settings: Settings, entity: type[Entity]) -> None:
-        self.edge = Edge(OneToken(settings.api_token), settings.is_dev(), not_found_hint="gates speak wire")
+        guard = OneToken(settings.api_token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint="gates speak wire")
         self.ops = Ops(MetricsPage(settings.profile, (self,), "entity"), self.ready)
         self.described = f"{entity.__name__}, {entity.durability.word}"
         self.platform: Platform | None = None

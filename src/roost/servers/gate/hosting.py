@@ -95,7 +95,8 @@ class RunningGate:
 
     def __init__(self, settings: Settings, token: str) -> None:
         self.settings = settings
-        self.edge = Edge(OneToken(token), settings.is_dev(), not_found_hint="clients connect to /")
+        guard = OneToken(token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint="clients connect to /")
         self.ops = Ops(MetricsPage(settings.profile, (self,), "gate"), self.ready)
         self.platform: Platform | None = None
         self.gate: Gate | None = None

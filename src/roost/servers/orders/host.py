@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from roost.core.errors import InvalidId, InvalidInput, RoostError
+from roost.core.errors import InvalidId, InvalidInput
 from roost.core.tracing import Tracer
 from roost.lanes.commands import (
     DECODERS,
@@ -33,7 +33,6 @@ from roost.lanes.commands import (
 )
 from roost.lanes.dispatch import Dispatch
 from roost.lanes.executor import LaneExecutor
-from roost.lanes.explain import explain
 from roost.lanes.outcomes import ACCEPTED, Rejected
 from roost.lanes.placement import Place
 from roost.lanes.selector import Spot
@@ -43,6 +42,7 @@ from roost.lanes.worker import Worker
 from roost.servers.orders.engine import Engine
 from roost.servers.orders.forwarding import Forwarding
 from roost.servers.orders.intake import Intake
+from roost.servers.orders.looking_up import LookingUp
 from roost.servers.orders.routes import Routes
 from roost.servers.orders.sessions import KEPT_NUMBERS, Sessions
 from roost.servers.orders.spans import TracedOrders
@@ -121,7 +121,7 @@ class Host:
         self._turn_is_due = False
         self._numbers = sessions.numbers
         self._known = self.routes.known
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking = LookingUp(dispatch, self.intake, clock_ms, self._with_symbol)
 
     def serve(self, server: WireServer, tracer: Tracer | None = None) -> None:
         """`tracer` None: what takes commands is the same as if there were no traces."""
@@ -133,7 +133,7 @@ class Host:
     def under_way(self) -> int:
         """Commands that wait for their turn, for the log, or for somebody who knows their order."""
         waits = (self.queued(number) + one.commits.unanswered for number, one in self.shards.items())
-        return sum(waits, len(self._tasks))
+        return sum(waits, len(self._looking))
 
     def take(self, peer: Connection, frames: list[Frame]) -> None:
         """Execute or queue the commands that came together, in their order; `peer` is told of each."""
@@ -317,26 +317,5 @@ class Host:
             symbol = cast(Engine, shard.machine).symbol_of(command.order_id)
             if symbol:
                 return self._with_symbol(call, command, symbol)
-        task = asyncio.get_running_loop().create_task(self._look_up(call, command))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._looking.look_up(call, command)
         return None
-
-    async def _look_up(self, call: Call, command: Cancel | Amend) -> None:
-        """Of an order that no shard here knows; whatever happens, the caller is answered."""
-        answer: Answer | None
-        try:
-            symbol = await self.dispatch.symbol_of(command.order_id)
-            if symbol:
-                answer = self._with_symbol(call, command, symbol)
-            else:
-                now_ms = self._clock_ms()
-                said = f"nobody knows order {command.order_id}: {explain(command.order_id, now_ms)}"
-                answer = self.intake.refused("UNKNOWN_ORDER", said)
-        except RoostError as error:
-            answer = self.intake.refused("QUEUE_FULL", f"the order cannot be looked up: {error.message}")
-        except Exception:
-            log.exception("an order could not be looked up")
-            answer = self.intake.failed("the order could not be looked up")
-        if answer is not None:
-            call.reply(answer)

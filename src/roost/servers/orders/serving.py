@@ -76,7 +76,8 @@ class Running:
     """An order server that is up, or about to be."""
 
     def __init__(self, settings: Settings) -> None:
-        self.edge = Edge(OneToken(settings.api_token), settings.is_dev(), not_found_hint="traders speak wire")
+        guard = OneToken(settings.api_token, settings.read_token)
+        self.edge = Edge(guard, settings.is_dev(), not_found_hint="traders speak wire")
         self.ops = Ops(MetricsPage(settings.profile, (self,), "orders"), self.ready)
         self.platform: Platform | None = None
         self.host: Host | None = None

@@ -17,6 +17,11 @@ from roost.testing import eventually
 
 SAYS_UP = "import os, sys, time; os.write(int(sys.argv[1]), bytes([0, 0, 0, 0, 1, 0, 0, 0, 2]) + b'up'); "
 HANGS = SAYS_UP + "time.sleep(600)"
+REFUSES = (
+    SAYS_UP + "line = int(sys.argv[1]); os.read(line, 9); asked = os.read(line, 9); "
+    "os.read(line, int.from_bytes(asked[5:])); "
+    "os.write(line, bytes([2]) + asked[1:5] + bytes([0, 0, 0, 2]) + b'no'); time.sleep(600)"
+)
 ENDS = SAYS_UP + "os.read(int(sys.argv[1]), 1); sys.exit(3)"
 
 
@@ -59,6 +64,16 @@ async def test_a_worker_that_hangs_is_ended_and_started_again(monkeypatch: pytes
         await eventually(lambda: worker.restarts == 1 and worker.up.is_set(), "another in its place")
         assert worker.hung == 1
         assert worker.pid != hanging
+
+
+async def test_a_worker_that_says_why_it_shows_no_page_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.gateway.workers.worker.HUNG_S", 0.0)
+    async with living(REFUSES) as worker:
+        await eventually(worker.up.is_set, "its start")
+
+        assert await worker.look() is None
+
+        assert (worker.hung, worker.restarts) == (0, 0)
 
 
 async def test_a_stopped_worker_is_not_started_again() -> None:
