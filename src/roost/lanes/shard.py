@@ -20,6 +20,12 @@ from roost.lanes.work import Caller, refused
 log = logging.getLogger("roost.lanes")
 
 _NEW, _CHECK = int(Method.NEW), int(Method.CHECK)
+_ORDINARY = frozenset({_NEW, int(Method.AMEND)})
+
+UNLOGGED_LIMIT = 32_768
+"""Commands that were executed and wait for the next entry, about 30 MB; the last tenth is kept for cancels. Then
+the log stands still, and whatever else was executed might never be answered."""
+CANCELS_SHARE = 0.1
 
 Events = Sequence[tuple[str, bytes]]
 
@@ -74,6 +80,8 @@ class Shard:
         self._clock = clock
         self._durability = durability
         self._arrivals = [0] * LANES
+        self._most = UNLOGGED_LIMIT
+        self._most_ordinary = round(UNLOGGED_LIMIT * (1 - CANCELS_SHARE))
 
     @property
     def tally(self) -> Tally:
@@ -90,6 +98,10 @@ class Shard:
         collected = self.commits.building or self._begun()
         if collected is None:
             self._refuse("NOT_OWNER", caller, request)
+            return False
+        commands = collected.commands
+        if len(commands) >= self._most_ordinary and (method in _ORDINARY or len(commands) >= self._most):
+            self._refuse("QUEUE_FULL", caller, request, "too many commands wait for the log")
             return False
         turn, order_id, failed = collected.turn, 0, False
         if method == _NEW:
@@ -108,7 +120,7 @@ class Shard:
         except Exception:
             reply, events, rows, failed = self._failed(turn, seq, method, lane, order_id), None, None, True
         self.seq = seq
-        collected.commands.append((method, lane, order_id, payload))
+        commands.append((method, lane, order_id, payload))
         collected.answers.append((caller, request, reply))
         if events:
             collected.events += events
@@ -131,9 +143,9 @@ class Shard:
         collected = self.commits.building = Collected(turn)
         return collected
 
-    def _refuse(self, reason: str, caller: Caller, request: int) -> None:
+    def _refuse(self, reason: str, caller: Caller, request: int, said: str = "") -> None:
         self.tally.refused[reason] += 1
-        caller.reply_later(request, refused(reason))
+        caller.reply_later(request, refused(reason, said=said))
 
     def _overtaken(self, lane: int) -> None:
         self.tally.violations += 1

@@ -134,6 +134,32 @@ async def test_g14_what_a_lost_shard_leaves_unanswered_is_counted(hall: Hall) ->
     assert is_balanced(server)
 
 
+async def test_g14_behind_a_log_that_stands_still_no_more_is_executed_than_fits(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.lanes.shard.UNLOGGED_LIMIT", 10)
+    server = await hall.started("first")
+    order = await server.new("ann", 1, "ACME")
+    server.faults.append("request waits")
+    under_way = server.send(Method.NEW, new(2))
+    commits = server.shard_of("ACME").commits
+    await eventually(lambda: commits.building is None and not commits.is_idle, "an entry on its way")
+
+    executed = [server.send(Method.NEW, new(n)) for n in range(3, 12)]
+    late = await server.ask(Method.NEW, new(12))
+    cancel = server.send(Method.CANCEL, Cancel("ann", 13, 0, order.order_id, "ACME"))
+    full = await server.ask(Method.CANCEL, Cancel("ann", 14, 0, order.order_id, "ACME"))
+
+    assert [late.message, full.message] == ["too many commands wait for the log"] * 2
+    assert late.retry_after_ms > 0
+    assert is_balanced(server)
+    server.logs.appends.go_on()
+    for request in (under_way, *executed, cancel):
+        assert not (await server.answer_to(request)).code, "whatever was executed is answered"
+    assert reasons(server) == Counter(QUEUE_FULL=2)
+    assert is_balanced(server)
+
+
 async def test_counts_stay_when_a_shard_goes_and_comes_back(hall: Hall) -> None:
     server = await hall.started("first")
     order = await server.new("ann", 1, "ACME")
