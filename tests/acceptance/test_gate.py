@@ -803,6 +803,115 @@ async def test_messages_sent_while_the_player_resumes_arrive_in_order(town: Gate
     assert town.map.row().log == list(range(400))
 
 
+# -- what was sent again, and refused
+
+
+def _executes_silently(entity: Any) -> Any:
+    """Every message is executed, and its answer never comes."""
+    return lambda call, user, body: asyncio.sleep(60, entity.execute(call, "entity", user, body))
+
+
+@pytest.mark.parametrize(
+    ("code", "limits"),
+    [
+        ("GATE_FULL", {"total_bytes": 1024}),
+        ("QUEUE_FULL", {"queue_bytes": 1024}),
+        ("MIGRATING", {"wait_ms": 300}),
+    ],
+)
+async def test_what_was_sent_before_a_reconnect_is_not_refused_as_if_nothing_was_executed(
+    town: GateTown, code: str, limits: dict[str, Any]
+) -> None:
+    """The gate that refuses knows nothing of the first attempt; a caller who believes it does it twice."""
+    entity = await town.entity()
+    first, _ = await town.gate(), await town.gate(**limits)
+    body = "x" * 2000
+    async with roost.play(",".join(town.urls), token()) as player:
+        entity.behave = _executes_silently(entity)
+        asked = await player.send(body)
+        await eventually(lambda: town.map.row().last == 1, "it is executed")
+        entity.behave = lambda call, user, body: _moving(town)
+        first.sessions["ann"].port.cut("like a cable")
+        with pytest.raises(OutcomeUnknown, match=code):
+            await asked
+        assert player.connects == 2
+        with pytest.raises(GateRefused, match=code):
+            await player.request(body)  # its first attempt: nothing was executed
+    assert town.map.row().log == [body]
+
+
+def _moving(town: GateTown) -> Any:
+    town.map.row().state = "M"
+    return refusal(Code.MIGRATING, "not here")
+
+
+async def test_a_message_that_waited_for_the_reconnect_was_not_sent_before(town: GateTown) -> None:
+    entity = await town.entity()
+    first, _ = await town.gate(), await town.gate(total_bytes=1024)
+    logins, is_away, may_log_in = itertools.count(1), asyncio.Event(), asyncio.Event()
+
+    async def fresh() -> str:
+        if next(logins) > 1:
+            is_away.set()
+            await may_log_in.wait()
+        return token()
+
+    async with roost.play(",".join(town.urls), fresh) as player:
+        entity.behave = _executes_silently(entity)
+        before = await player.send("x" * 2000)
+        await eventually(lambda: town.map.row().last == 1, "it is executed")
+        first.sessions["ann"].port.cut("like a cable")
+        await is_away.wait()
+        meanwhile = await player.send("x" * 2001)
+        may_log_in.set()
+        with pytest.raises(OutcomeUnknown):
+            await before
+        with pytest.raises(GateRefused, match="GATE_FULL"):
+            await meanwhile
+
+
+async def test_what_failed_at_the_home_is_told_so_after_a_reconnect(town: GateTown) -> None:
+    """The home has judged that number: the outcome is known."""
+    entity = await town.entity()
+    first, _ = await town.gate(), await town.gate()
+    async with roost.play(",".join(town.urls), token()) as player:
+        entity.behave = _executes_silently(entity)
+        asked = await player.send("bad")
+        await eventually(lambda: town.map.row().last == 1, "it is executed")
+        failed = refusal(Code.FAILED, "the handler failed", epoch=town.map.row().epoch)
+        entity.behave = lambda call, user, body: failed
+        first.sessions["ann"].port.cut("like a cable")
+        with pytest.raises(GateRefused, match="FAILED"):
+            await asked
+        assert player.connects == 2
+
+
+async def test_whoever_asks_again_under_the_same_number_learns_what_became_of_it(town: GateTown) -> None:
+    """As docs/clients.md tells clients of other languages: on another connection, for here it is spent."""
+    entity = await town.entity()
+    gate = await town.gate(wait_ms=300)
+    async with raw_client(town.urls[0]) as client:
+        resume = (await client.login())["welcome"]["resume"]
+        entity.behave = _executes_silently(entity)
+        await client.say(seq=1, body="x")
+        await eventually(lambda: town.map.row().last == 1, "it is executed")
+    await eventually(lambda: not gate.sessions, "the gate noticed")
+    entity.behave = lambda call, user, body: _moving(town)
+    async with raw_client(town.urls[0]) as client:
+        resume = (await client.login(resume=resume))["welcome"]["resume"]
+        await client.say(seq=1, body="x")
+        assert (await client.hear())["error"]["code"] == "MIGRATING"
+        await client.say(seq=1, body="x")
+        assert (await client.hear())["error"]["code"] == "BAD_SEQUENCE"
+    entity.behave = None
+    town.map.place("ann", "501")
+    async with raw_client(town.urls[0]) as client:
+        await client.login(resume=resume)
+        await client.say(seq=1, body="x")
+        assert (await client.hear())["result"] == {"done": "x", "by": "501"}
+    assert town.map.row().log == ["x"]
+
+
 # -- by ticket
 
 

@@ -6,7 +6,8 @@
  *     for await (const push of player.pushes()) …
  *
  * Messages are numbered. When the connection is lost the player connects again, to the next gate of the list, shows
- * its resume token and sends again what has no answer, under the same numbers: in order, executed once.
+ * its resume token and sends again what has no answer, under the same numbers: in order, executed once. A gate that
+ * refuses one of those knows nothing of its first attempt: it ends with `OutcomeUnknown`.
  */
 
 import { GateRefused, InvalidInput, OutcomeUnknown, RoostError, StoreError, StoreUnavailable } from "./errors.js";
@@ -29,6 +30,9 @@ const BACKOFF_CAP_MS = 1000;
 
 /** Farewells after which the player connects again. */
 const COME_AGAIN = new Set(["DRAINING", "SLOW_READER", "UNAVAILABLE", "TOO_MANY_REQUESTS", "REQUEST_TIMEOUT"]);
+
+/** The one refusal by which a home says that it has judged the number. */
+const FAILED = "FAILED";
 
 /** A login token, or where a fresh one (or a ticket) comes from whenever one is needed. */
 export type Token = string | (() => Promise<string>);
@@ -90,6 +94,8 @@ interface FromGate {
 interface Waiting {
   data: Uint8Array;
   answer: Deferred<Reply>;
+  /** The first connection on which it went out, counted as `connects` does; 0: on none yet. */
+  sentOn: number;
 }
 
 /** Log in at a gate (`ws://host:8410`, `wss://…`, in Node also `tcp://host:8411`; several are a comma list). */
@@ -181,10 +187,10 @@ export class Player {
     try {
       if (this.ended) throw this.ended;
       const seq = this.#next.get(to)!;
-      const waiting = { data: this.#encoded(seq, to, body), answer: deferred<Reply>() };
+      const waiting = { data: this.#encoded(seq, to, body), answer: deferred<Reply>(), sentOn: 0 };
       this.#next.set(to, seq + 1);
       this.#pending.set(`${to}\0${seq}`, waiting);
-      this.#line?.send(waiting.data);  // what is lost goes again after the next welcome
+      if (this.#line) this.#transmit(this.#line, waiting);  // what is lost goes again after the next welcome
       return { seq, answer: waiting.answer.promise };
     } catch (error) {
       this.#room.leave();
@@ -195,6 +201,11 @@ export class Player {
   /** What the homes send unasked, until the player ends. */
   pushes(): AsyncGenerator<Push, void, undefined> {
     return this.#pushes.all();
+  }
+
+  #transmit(line: Line, waiting: Waiting): void {
+    waiting.sentOn ||= this.connects;
+    line.send(waiting.data);
   }
 
   #encoded(seq: number, type: string, body: unknown): Uint8Array {
@@ -263,7 +274,7 @@ export class Player {
     if (said.bye) visit.fail(new GateRefused(said.bye.code, said.bye.message, said.bye.retryAfterMs));
     else if (said.welcome) this.#welcome(said.welcome, visit);
     else if (said.push !== undefined) this.#pushes.put({ type: said.type ?? "", body: said.push, epoch: said.epoch ?? 0, n: said.n ?? 0 });
-    else if (said.error) this.#settle(said, waiting => waiting.answer.reject(raised(said.error!)));
+    else if (said.error) this.#settle(said, waiting => waiting.answer.reject(this.#judged(waiting, raised(said.error!))));
     else if (said.seq) this.#settle(said, waiting => waiting.answer.resolve(replyOf(said)));
   }
 
@@ -277,7 +288,7 @@ export class Player {
     this.#isIn = true;
     this.#backoff.reset();
     visit.isIn();
-    for (const { data } of this.#pending.values()) visit.line.send(data);  // everything without an answer, in order
+    for (const waiting of this.#pending.values()) this.#transmit(visit.line, waiting);  // everything without an answer, in order
     this.#line = visit.line;
     this.#welcomed.resolve();
   }
@@ -289,6 +300,13 @@ export class Player {
     this.#pending.delete(key);
     this.#room.leave();
     how(waiting);
+  }
+
+  /** A gate speaks for the attempt that came to it; of one on an earlier connection the home knows. */
+  #judged(waiting: Waiting, error: RoostError): RoostError {
+    const isAgain = waiting.sentOn > 0 && waiting.sentOn < this.connects;
+    if (!isAgain || !(error instanceof GateRefused) || error.reason === FAILED) return error;
+    return new OutcomeUnknown(`it was sent before this connection, on which it is refused: ${error.message}`);
   }
 
   // -- the end

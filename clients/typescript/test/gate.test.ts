@@ -7,6 +7,7 @@ import { GateRefused, OutcomeUnknown } from "../src/errors.js";
 import { FrameReader, PUSH, encodeFrame, frame } from "../src/frames.js";
 import { decode, encode } from "../src/msgpack.js";
 import { play } from "../src/play.js";
+import { deferred } from "../src/timing.js";
 import { eventually } from "./support.js";
 
 type Said = Record<string, unknown>;
@@ -96,6 +97,35 @@ test("what has no answer is sent again at the next gate, under the same numbers,
   assert.deepEqual((await Promise.all(asked.map(one => one.answer))).map(reply => reply.result), [1, 2, 3]);
   assert.deepEqual([second.heard[0], seqs(second), player.connects], [{ login: "", types: [], resume: "r-1" }, [1, 2, 3], 2]);
   assert.equal((await player.ask(4)).seq, 4);
+  await player.close();
+});
+
+test("a gate that refuses what was sent before it knows nothing of the first attempt", async () => {
+  const first = await new Gate((gate, said) => "login" in said && gate.welcome()).open();
+  const second = await new Gate((gate, said) => {
+    if ("login" in said) gate.welcome("r-2");
+    else if ("seq" in said) gate.say({ seq: said["seq"], type: "entity", error: { code: said["body"] as string, message: "so it is" } });
+  }).open();
+  const mayLogIn = deferred<void>();
+  let logins = 0;
+  const player = await play(`${first.url},${second.url}`, async () => (++logins > 1 && (await mayLogIn.promise), "token"));
+  const refusals = ["GATE_FULL", "QUEUE_FULL", "MIGRATING", "NO_SERVER", "UNAVAILABLE", "REFUSED"];
+  const before = await Promise.all([...refusals, "FAILED"].map(code => player.send(code)));
+  await eventually(() => seqs(first).length === before.length);
+  first.sockets[0]!.destroy();
+  await eventually(() => logins === 2);
+  const meanwhile = await player.send("GATE_FULL");
+  const ends = Promise.allSettled([...before, meanwhile].map(one => one.answer));
+  mayLogIn.resolve();
+  const [told, last] = [(await ends).map(end => (end as PromiseRejectedResult).reason as Error), refusals.length];
+  for (const [n, code] of refusals.entries()) {
+    assert.ok(told[n] instanceof OutcomeUnknown, `${code}: ${told[n]}`);
+    assert.match(told[n].message, new RegExp(code));
+  }
+  assert.equal((told[last] as GateRefused).reason, "FAILED", "the home has judged it");
+  assert.equal((told[last + 1] as GateRefused).reason, "GATE_FULL", "it was not sent before");
+  await assert.rejects(player.request("MIGRATING"), { name: "GateRefused", reason: "MIGRATING" });
+  assert.equal(player.connects, 2);
   await player.close();
 });
 

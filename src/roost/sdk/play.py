@@ -7,6 +7,7 @@ async with roost.play("ws://127.0.0.1:8410", token) as player:
 
 Messages are numbered. When the connection is lost the player connects again, to the next gate of the list,
 shows its resume token and sends again what has no answer, under the same numbers: in order, executed once.
+A gate that refuses one of those knows nothing of its first attempt: it ends with `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -43,13 +45,24 @@ BACKOFF_CAP_S = 1.0
 COME_AGAIN = frozenset({"DRAINING", "SLOW_READER", "UNAVAILABLE", "TOO_MANY_REQUESTS", "REQUEST_TIMEOUT"})
 """Farewells after which the player connects again."""
 
+FAILED = "FAILED"
+"""The one refusal by which a home says that it has judged the number."""
+
 Token = str | Callable[[], Awaitable[str]]
 """A login token, or where a fresh one (or a ticket) comes from whenever one is needed."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 
-Waiting = tuple[bytes, asyncio.Future[Reply]]
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A message without an answer."""
+
+    data: bytes
+    answer: asyncio.Future[Reply]
+    sent_on: int = 0
+    """The first connection on which it went out, counted as `connects` does; 0: on none yet."""
 
 
 class Player:
@@ -143,11 +156,16 @@ class Player:
         self._next[type_] += 1
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(_seen)
-        self._pending[type_, seq] = (data, answer)
+        waiting = self._pending[type_, seq] = Waiting(data, answer)
         if self._line is not None:
             with contextlib.suppress(OSError):  # it goes again after the next welcome
-                await self._line.send(data)
+                await self._transmit(self._line, waiting)
         return answer
+
+    async def _transmit(self, line: Line, waiting: Waiting) -> None:
+        """What cannot be written counts as sent too: nobody knows how much of it went out."""
+        waiting.sent_on = waiting.sent_on or self.connects
+        await line.send(waiting.data)
 
     def _encoded(self, seq: int, type_: str, body: Any) -> bytes:
         try:
@@ -216,10 +234,10 @@ class Player:
     async def _send_again(self, line: Line) -> None:
         """Everything without an answer, in order; also what is sent by others meanwhile."""
         sent: set[tuple[str, int]] = set()
-        while unsent := [(key, data) for key, (data, _) in self._pending.items() if key not in sent]:
-            for key, data in unsent:
+        while unsent := [(key, waiting) for key, waiting in self._pending.items() if key not in sent]:
+            for key, waiting in unsent:
                 sent.add(key)
-                await line.send(data)
+                await self._transmit(line, waiting)
 
     async def _login(self) -> dict[str, Any]:
         fresh = "" if self.resume and not callable(self._token) else self._token
@@ -264,11 +282,20 @@ class Player:
         if waiting is None:
             return
         self._room.release()
-        if not waiting[1].done():
+        if not waiting.answer.done():
             if isinstance(outcome, Reply):
-                waiting[1].set_result(outcome)
+                waiting.answer.set_result(outcome)
             else:
-                waiting[1].set_exception(outcome)
+                waiting.answer.set_exception(self._judged(waiting, outcome))
+
+    def _judged(self, waiting: Waiting, error: RoostError) -> RoostError:
+        """A gate speaks for the attempt that came to it; of one on an earlier connection the home knows."""
+        is_again = 0 < waiting.sent_on < self.connects
+        if is_again and isinstance(error, GateRefused) and error.reason != FAILED:
+            return OutcomeUnknown(
+                f"it was sent before this connection, on which it is refused: {error.message}"
+            )
+        return error
 
     def _keep_push(self, push: Push) -> None:
         if self._pushes.qsize() >= MAX_PUSHES:
@@ -287,10 +314,10 @@ class Player:
 
     def _fail_pending(self, error: RoostError) -> None:
         pending, self._pending = self._pending, {}
-        for _, answer in pending.values():
+        for waiting in pending.values():
             self._room.release()
-            if not answer.done():
-                answer.set_exception(error)
+            if not waiting.answer.done():
+                waiting.answer.set_exception(error)
 
     def _end(self, error: RoostError) -> None:
         if self.ended is not None:

@@ -33,6 +33,15 @@ LOGOUT_MS = 2000
 _pack = msgspec.msgpack.Encoder().encode
 _read_login = msgspec.msgpack.Decoder(tuple[int, str, str]).decode
 
+
+class Executed(msgspec.Struct):
+    """In a refusal of a message that the entity had executed, and whose reply it keeps no longer."""
+
+    executed: bool = False
+
+
+_read_executed = msgspec.msgpack.Decoder(Executed).decode
+
 BOUNCES = frozenset(
     {Code.MOVED, Code.MIGRATING, Code.FULL, Code.CLOSING, Code.OVERLOADED, Code.UNAUTHENTICATED}
 )
@@ -318,6 +327,15 @@ class Carrier:
 
 
 def reason_of(answer: Answer) -> Refusal:
-    """An entity's refusal as the client hears it."""
+    """An entity's refusal as the client hears it; one of a message that was executed before is none."""
+    if answer.code is Code.REFUSED and _was_executed(answer.payload):
+        return Refusal(UNKNOWN.code, answer.message)
     code = "UNAVAILABLE" if answer.code is Code.MOVED else answer.code.name
     return Refusal(code, answer.message or code.lower().replace("_", " "), answer.retry_after_ms)
+
+
+def _was_executed(payload: bytes) -> bool:
+    try:
+        return _read_executed(payload).executed
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False

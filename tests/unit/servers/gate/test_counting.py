@@ -212,6 +212,25 @@ def test_a_reply_that_is_no_longer_kept_is_no_second_execution() -> None:
     assert faults(book) == {}
 
 
+def test_whoever_hears_that_a_reply_is_no_longer_kept_is_not_told_that_nothing_was_executed() -> None:
+    """A client would send it again under a new number, and have it executed twice."""
+    town = Carried()
+    town.settle()
+    town.say("a")
+    town.take().lost()
+    town.settle()
+    town.take().refused(Code.REFUSED, epoch=10, executed=True)
+    assert town.client.told == [("a", "OUTCOME_UNKNOWN")]
+
+
+def test_what_an_entity_refuses_is_refused() -> None:
+    town = Carried()
+    town.settle()
+    town.say("a")
+    town.take().refused(Code.REFUSED, epoch=10)
+    assert town.client.told == [("a", "REFUSED")]
+
+
 def test_a_late_reply_of_the_past_owner_after_that_of_the_new_one_is_none_either() -> None:
     town = Carried()
     town.settle()
