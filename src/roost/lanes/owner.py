@@ -107,17 +107,14 @@ class Ownership:
         return {number: now - since for number, since in self._free_since.items()}
 
     async def step(self) -> None:
-        """One look at every shard. A takeover or hand-over that takes long goes on beside the next ones."""
-        wanted = frozenset(await self._wanted())
-        looks = await asyncio.gather(
-            *(self._look(number, number in wanted) for number in range(SHARDS)), return_exceptions=True
-        )
-        if changing := (*self._starting.values(), *self._leaving.values()):
-            await asyncio.wait(changing, timeout=STEP_S)
-        self._expire()
-        for fault in (*looks, *_ended(self._starting), *_ended(self._leaving)):
-            if isinstance(fault, BaseException):
-                raise fault
+        """One look at every shard. A takeover or hand-over that takes long goes on beside the next ones.
+
+        Whatever fails in it, a lease that is over ends.
+        """
+        try:
+            await self._look_at_all()
+        finally:
+            self._expire()
 
     async def leave(self) -> None:
         """Hand everything over: the server ends."""
@@ -127,6 +124,17 @@ class Ownership:
         for number in list(self.owned):
             self._begin_leaving(number)
         await asyncio.gather(*self._leaving.values(), return_exceptions=True)
+
+    async def _look_at_all(self) -> None:
+        wanted = frozenset(await self._wanted())
+        looks = await asyncio.gather(
+            *(self._look(number, number in wanted) for number in range(SHARDS)), return_exceptions=True
+        )
+        if changing := (*self._starting.values(), *self._leaving.values()):
+            await asyncio.wait(changing, timeout=STEP_S)
+        for fault in (*looks, *_ended(self._starting), *_ended(self._leaving)):
+            if isinstance(fault, BaseException):
+                raise fault
 
     async def _look(self, number: int, is_wanted: bool) -> None:
         if number in self._starting or number in self._leaving:

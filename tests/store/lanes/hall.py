@@ -119,6 +119,8 @@ class HallTime(IdClock):
         """Whether no lease can be asked for."""
         self.no_resigns = False
         """Whether no lease can be given up."""
+        self.no_discovery = False
+        """Whether nobody knows which shards they should own."""
 
     def now_ms(self, at: float) -> int:
         return self.now_us // 1000 + self.skew_ms
@@ -389,6 +391,8 @@ class Server:
         )
 
     async def _wanted(self) -> Collection[int]:
+        if self.time.no_discovery:
+            raise StoreUnavailable("the store is away")
         return self.wanted
 
 
@@ -475,6 +479,9 @@ class HallPlacements:
 
     @property
     def table(self) -> Table:
+        return self._hall.table
+
+    async def look(self) -> Table:
         return self._hall.table
 
     async def finish(self, symbol: str, at: Spot, move: str) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn, cast
 
+import msgspec
 import pytest
 
 from roost.core.errors import StoreUnavailable
 from roost.lanes.commands import (
+    SERVICE,
+    Follow,
     Method,
     New,
+    Places,
     Query,
     Reason,
     Side,
@@ -18,7 +22,9 @@ from roost.lanes.commands import (
     decode_event,
     decode_outcome,
     decode_standing,
+    encode,
 )
+from roost.lanes.fill_cursor import decode_followed
 from roost.lanes.ids import SHARDS
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
@@ -26,7 +32,8 @@ from roost.lanes.snapshots import Snapshots
 from roost.servers.orders.relocation import Relocation
 from roost.testing import eventually
 from roost.wire.codes import Code
-from roost.wire.connection import Connection
+from roost.wire.connection import Call, Connection, call_of
+from roost.wire.frame import Frame
 from roost.wire.pool import Pool
 from tests.store.lanes.hall import TTL_MS, Hall, HallPlacements, Peers, Server
 from tests.store.lanes.test_committing import lose_tail
@@ -83,6 +90,37 @@ async def test_a_query_is_refused_when_the_lease_is_over(hall: Hall) -> None:
     await hall.pass_s(TTL_MS / 1000)
 
     assert (await server.ask(Method.QUERY, Query("ann", order.order_id))).code == Code.NOT_OWNER
+
+
+def asked(server: Server, method: Method, payload: bytes = b"") -> Call:
+    return call_of(Frame(0, SERVICE, method, 0, 0, 1, 0, payload), cast(Connection, server.trader))
+
+
+async def test_nobody_follows_at_an_owner_whose_lease_is_over(hall: Hall) -> None:
+    """What the next owner has told since would look like fills that were lost, and be told again."""
+    server = await hall.started("first", wanted=[3])
+    heard = asked(server, Method.FOLLOW, encode(Follow("ann", {3: 7})))
+    answer = server.reading.follow(heard)
+    assert answer is not None
+    assert decode_followed(answer.payload) == ([3], {3: 0})
+
+    await hall.pass_s(TTL_MS / 1000)
+
+    answer = server.reading.follow(heard)
+    assert answer is not None
+    assert decode_followed(answer.payload) == ([], {})
+
+
+async def test_an_owner_whose_lease_is_over_claims_no_shard(hall: Hall) -> None:
+    server = await hall.started("first", wanted=[3])
+
+    def owners() -> dict[int, str]:
+        said = server.reading.places(asked(server, Method.PLACES))
+        return msgspec.msgpack.decode(said.payload, type=Places).owners
+
+    assert owners() == {3: "first:1"}
+    await hall.pass_s(TTL_MS / 1000)
+    assert owners() == {}
 
 
 async def test_a_query_by_id_alone_is_told_the_symbol_of_an_order_that_left_with_its_book(hall: Hall) -> None:
@@ -309,6 +347,20 @@ async def test_g16_an_owner_whose_lease_ran_out_with_a_store_that_lost_entries_h
     second = await hall.takes_over("second")
     assert [await second.new("ann", n, "ACME") for n in (1, 2, 3)] == orders
     assert second.keeping.lost_commands == second.keeping.mismatches == 0
+
+
+async def test_a_lease_ends_also_while_nobody_knows_who_should_own_what(hall: Hall) -> None:
+    server = await hall.started("first", wanted=[hall.table.of("ACME")[0]])
+    shard = server.shard_of("ACME")
+    hall.time.no_discovery = True
+
+    await hall.pass_s(TTL_MS / 1000)
+    with pytest.raises(StoreUnavailable):
+        await server.ownership.step()
+
+    assert not shard.serves
+    assert not server.ownership.owned
+    assert not server.host.shards
 
 
 async def test_a_takeover_that_takes_long_does_not_hold_up_renewals(hall: Hall) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
 
-from roost.core.errors import RoostError
+from roost.core.errors import RoostError, Unavailable
 from roost.lanes.commands import Cancel, Method, New, Reason, Side, State
 from roost.lanes.ids import SHARDS
 from roost.lanes.placement import Place, Table
@@ -108,6 +109,97 @@ async def test_a_move_that_is_not_answered_is_gone_on_with(
     assert place_of(hall, "ACME") == target
     gone = await after.cancel("ann", 2, resting.order_id, "ACME")
     assert (gone.state, gone.remaining) == (State.CANCELLED, 5)
+
+
+async def driving(hall: Hall, server: Server, pool: Pool) -> tuple[Placements, Relocation]:
+    """With a table of its own, which it reads when the test says so."""
+    placements = Placements(hall.store, hall.table.selector)
+    placements.on_change.append(server.dispatch.use)
+    await placements.read()
+    return placements, Relocation(server.host, server.ownership, placements, pool)
+
+
+async def test_a_symbol_that_came_home_does_not_leave_again_by_an_old_table(hall: Hall) -> None:
+    """Nobody would take the book that leaves a second time: that move was taken already."""
+    home = place_of(hall, "ACME")
+    away = Spot((home.shard + 1) % SHARDS, 9)
+    here = await hall.started("here", wanted=[home.shard])
+    there = await hall.started("there", wanted=[away.shard])
+    await here.ownership.step()
+    resting = await here.new("ann", 1, "ACME", quantity=5)
+
+    async with on_a_port(there) as to_there, on_a_port(here) as to_here:
+        old, out = await driving(hall, here, to_there)
+        table, back = await driving(hall, there, to_here)
+        await table.begin("ACME", home, away, "m1")
+        await old.look()
+        await out.step()
+        await table.begin("ACME", away, home, "m2")
+        await table.look()
+        await back.step()
+        assert old.table.moving["ACME"] == (away, "m1"), "it has heard of nothing"
+
+        await out.step()
+
+    assert (out.moved, back.moved) == (1, 1)
+    assert here.engine_of_shard(home.shard).book("ACME") is not None
+    gone = await here.cancel("ann", 2, resting.order_id, "ACME")
+    assert (gone.state, gone.remaining) == (State.CANCELLED, 5)
+
+
+async def test_a_book_does_not_travel_before_it_left_in_the_log(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next owner of the old shard, of whose log that is no part, has it too."""
+    source = place_of(hall, "ACME")
+    target = Spot((source.shard + 1) % SHARDS, 9)
+    here = await hall.started("here", wanted=[source.shard])
+    there = await hall.started("there", wanted=[target.shard])
+    await here.ownership.step()
+    await here.new("ann", 1, "ACME", quantity=5)
+    monkeypatch.setattr(relocation, "CALL_MS", 200)
+    here.faults.append("request waits")
+
+    async with on_a_port(there) as pool:
+        moving = leaves(hall, here, "ACME", target, pool)
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                await moving.step()
+        assert there.engine_of_shard(target.shard).book("ACME") is None
+
+        monkeypatch.undo()
+        here.logs.appends.go_on()
+        await moving.step()
+
+    assert moving.moved == 1
+    assert there.engine_of_shard(target.shard).book("ACME") is not None
+
+
+async def test_a_book_whose_departure_came_into_no_log_does_not_travel(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = place_of(hall, "ACME")
+    target = Spot((source.shard + 1) % SHARDS, 9)
+    here = await hall.started("here", wanted=[source.shard])
+    there = await hall.started("there", wanted=[target.shard])
+    await here.ownership.step()
+    await here.new("ann", 1, "ACME", quantity=5)
+    monkeypatch.setattr(relocation, "CALL_MS", 200)
+    here.faults.append("request hangs")
+
+    async with on_a_port(there) as pool:
+        moving = leaves(hall, here, "ACME", target, pool)
+        with pytest.raises(TimeoutError):
+            await moving.step()
+        monkeypatch.undo()
+        going_on = asyncio.create_task(moving.step())
+        shard = here.host.shards[source.shard]
+        await asyncio.sleep(0)
+        shard.commits.end("another owner has written")
+        with pytest.raises(Unavailable):
+            await going_on
+
+    assert there.engine_of_shard(target.shard).book("ACME") is None
 
 
 async def test_g13_a_server_with_an_old_table_executes_nothing_where_a_symbol_was(hall: Hall) -> None:

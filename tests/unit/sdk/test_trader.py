@@ -441,6 +441,23 @@ async def test_a_new_owner_is_followed_from_where_the_former_one_stopped(market:
     assert owner.follows[-1] == {3: 1}
 
 
+async def test_an_owner_that_lost_its_shards_and_has_them_again_is_followed_anew(market: Market) -> None:
+    """What happened meanwhile it does not push by itself."""
+    owner, other = await market.server(), await market.server()
+    other.owns = set()
+    owner.missed = [event(1)]
+    trader = await market.trader()
+    await take(trader, 1)
+
+    other.owns, owner.owns = owner.owns, set()
+    await eventually(lambda: other.follows != [], "the other owner is followed")
+    owner.missed = [event(2)]
+    other.owns, owner.owns = set(), other.owns
+
+    assert shown(await take(trader, 1)) == [("fill", 3, 2)]
+    assert owner.follows == [{}, {3: 1}]
+
+
 async def test_fills_that_are_kept_no_longer_are_told_as_a_gap_and_those_that_are_kept_follow(
     market: Market,
 ) -> None:

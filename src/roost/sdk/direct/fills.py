@@ -91,7 +91,10 @@ class Fills:
 
     async def _step(self) -> None:
         await self._owners.look_up()
-        for address, shards in self._owners.shards_by_address().items():
+        owners = self._owners.shards_by_address()
+        for address in self._followed.keys() - owners:  # one that comes back may have missed something
+            del self._followed[address]
+        for address, shards in owners.items():
             if self._followed.get(address) != shards and len(self._unread) < MAX_UNREAD:
                 await self._follow(address)
         with contextlib.suppress(TimeoutError):

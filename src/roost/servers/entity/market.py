@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -53,6 +53,8 @@ SEND_S = 30.0
 AGAIN_S = 0.5
 WAIT_S = 0.3
 """How long a command waits for a connection that is away before the owner is looked up again."""
+NO_SHARDS: Final[frozenset[int]] = frozenset()
+"""Of a server that owns none now: when it does again it is asked anew, and it still hears of who leaves."""
 
 
 class Market:
@@ -146,8 +148,11 @@ class Market:
         self._look.clear()
 
     async def _follow_all(self) -> None:
-        servers = self._owners.shards_by_address().items()
-        await asyncio.gather(*(self._follow_at(address, shards) for address, shards in servers))
+        owners = self._owners.shards_by_address()
+        for trading in self._by_account.values():
+            for address in trading.followed.keys() - owners:
+                trading.followed[address] = NO_SHARDS
+        await asyncio.gather(*(self._follow_at(address, shards) for address, shards in owners.items()))
 
     async def _follow_at(self, address: str, shards: frozenset[int]) -> None:
         everybody = self._by_account.values()

@@ -12,7 +12,17 @@ from zlib import crc32
 
 import msgspec
 
-from roost.lanes.commands import Amend, Cancel, Method, New, decode_command, decode_event, encode
+from roost.lanes.commands import (
+    Amend,
+    Cancel,
+    Method,
+    New,
+    Reason,
+    decode_command,
+    decode_event,
+    decode_outcome,
+    encode,
+)
 
 BUCKETS: Final = 64
 MAX_ANSWERS: Final = 1024
@@ -113,11 +123,15 @@ class Account:
             self._drop_below(sorted(answers)[DROPPED_AT_ONCE])
 
     def take_over(self, floor: int, answers: Iterable[tuple[int, Answer]]) -> None:
-        """What another shard knew of this account: its answers count here as there."""
+        """What another shard knew of this account: its answers count here as there.
+
+        One that is kept here stays, unless it only says that the symbol was away.
+        """
         if floor > self.floor:
             self._drop_below(floor + 1)
         for number, answer in answers:
-            if number > self.floor and number not in self.answers:
+            kept = self.answers.get(number)
+            if number > self.floor and (kept is None or decode_outcome(kept[1]).reason == Reason.MOVED):
                 self.answered(number, 0, answer)
 
     def events_after(self, number: int, seq: int) -> tuple[int, list[bytes]]:

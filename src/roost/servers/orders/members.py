@@ -6,10 +6,14 @@ shard nobody owns for a while is left out until it owns one again, so its shards
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
+from roost.core.errors import RoostError
 from roost.lanes.assignment import assign
+
+log = logging.getLogger("roost.orders")
 
 LOOK_S = 2.0
 GRACE_S = 3.0
@@ -20,7 +24,10 @@ ABSENT_S = 60.0
 
 
 class Members:
-    """`list_servers` asks discovery; that nobody is there changes nothing: who is beats again soon."""
+    """`list_servers` asks discovery; that nobody is there changes nothing: who is beats again soon.
+
+    Nor does one that cannot be asked: leases are renewed, and end, all the same.
+    """
 
     def __init__(
         self,
@@ -42,11 +49,19 @@ class Members:
         """
         now = self._time()
         if now - self._looked_at >= LOOK_S:
-            if there := await self._list():
-                self._known = frozenset({*there, self._me})
             self._looked_at = now
+            await self._look()
         self._judge(free_s, owners, now)
         return [number for number, server in self._assigned().items() if server == self._me]
+
+    async def _look(self) -> None:
+        try:
+            there = await self._list()
+        except RoostError as error:
+            log.warning("order servers cannot be listed", extra={"reason": error.message})
+            return
+        if there:
+            self._known = frozenset({*there, self._me})
 
     def _judge(self, free_s: Mapping[int, float], owners: Collection[str], now: float) -> None:
         self._absent = {

@@ -41,11 +41,15 @@ class Moving:
         return encode(_moved(turn, seq, lane, book)), None, None
 
     def move_in(self, turn: Turn, seq: int, lane: int, command: MoveIn) -> Result:
-        """Once for each move: when the owner is not sure that it was done, it asks again."""
+        """Once for each move: when the owner is not sure that it was done, it asks again.
+
+        Refused where the symbol has left since: what is here of that move is not what is asked about.
+        """
         state, symbol = self._state, command.symbol
         reply = done(turn, seq, lane)
         if command.move_id in state.moves.taken:
-            return reply, None, None
+            has_left = symbol in state.moves.forwards
+            return refusal(turn, seq, lane, 0, Reason.MOVED) if has_left else reply, None, None
         luggage = decode_luggage(command.book)
         if luggage.symbol != symbol:
             raise ValueError(f"the book of {luggage.symbol!r} was sent as that of {symbol!r}")

@@ -73,14 +73,17 @@ class Reading:
         """Every event after the cursor of each shard that this server owns, then those that happen.
 
         Of a shard that does not have the next one none is sent, but the number after which it has them: the
-        follower asks again from there, and knows what it has missed.
+        follower asks again from there, and knows what it has missed. One whose lease is over is passed over:
+        its next owner may have told of more.
         """
         try:
             asked: Follow = DECODERS[Method.FOLLOW](call.payload)
         except _UNREADABLE as error:
             return refusal(Code.BAD_REQUEST, f"it cannot be read: {error}", reason="BAD_REQUEST")
         gaps: dict[int, int] = {}
-        for number, shard in sorted(self._host.shards.items()):
+        held = self._held()
+        for number in held:
+            shard = self._host.shards[number]
             engine, seen = cast(Engine, shard.machine), asked.cursor.get(number, 0)
             after, missed = engine.events_after(asked.account, seen, shard.commits.seq)
             if after != seen:
@@ -89,7 +92,7 @@ class Reading:
             for event in missed:
                 call.peer.push(SERVICE, int(Method.FOLLOW), event)
         self._host.sessions.follow(asked.account, call.peer)
-        return Answer(encode((sorted(self._host.shards), gaps)))
+        return Answer(encode((held, gaps)))
 
     def unfollow(self, call: Call) -> Answer:
         """No more events of this account over this connection; what is on its way may still come."""
@@ -103,7 +106,7 @@ class Reading:
     def places(self, call: Call) -> Answer:
         table = self._host.dispatch.table
         owners = {number: held.address for number, held in self._ownership.owners.items()}
-        owners |= dict.fromkeys(self._host.shards, self._address)
+        owners |= dict.fromkeys(self._held(), self._address)
         return Answer(encode(Places(table.version, table.selector, dict(table.pins), owners)))
 
     def halt(self, call: Call) -> Answer | None:
@@ -131,6 +134,10 @@ class Reading:
         if not 0 <= lane < LANES:
             return refusal(Code.BAD_REQUEST, f"a shard has {LANES} lanes", reason="BAD_REQUEST")
         return self._host.command(Method.MOVE_IN, coming, call.reply, Spot(shard, lane))
+
+    def _held(self) -> list[int]:
+        """The shards that are served here and can be nobody else's."""
+        return [number for number in sorted(self._host.shards) if self._ownership.holds(number)]
 
     def _shard_of(self, asked: Query) -> Shard | Answer:
         if asked.symbol:

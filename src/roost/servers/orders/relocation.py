@@ -21,6 +21,7 @@ from roost.lanes.commands import SERVICE, Method, MoveIn, MoveOut, Reason, State
 from roost.lanes.owner import Ownership
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
+from roost.lanes.shard import Shard
 from roost.servers.orders.engine import Engine
 from roost.servers.orders.host import Host
 from roost.wire.answer import Answer
@@ -60,8 +61,9 @@ class Relocation:
         It is tried again; what the first of them raised is raised when all had their turn.
         """
         faults: list[Exception] = []
-        for symbol, (target, move_id) in list(self._placements.table.moving.items()):
-            source = self._placements.table.pins[symbol]
+        table = self._placements.table
+        for symbol, (target, move_id) in table.moving.items():
+            source = table.pins[symbol]
             if source.shard not in self._host.shards:
                 continue
             try:
@@ -73,13 +75,17 @@ class Relocation:
             raise faults[0]
 
     async def _move(self, symbol: str, source: Spot, target: Spot, move_id: str) -> None:
-        engine = cast(Engine, self._host.shards[source.shard].machine)
+        shard = self._host.shards[source.shard]
+        engine = cast(Engine, shard.machine)
         if symbol not in engine.departed():
+            if (await self._placements.look()).moving.get(symbol) != (target, move_id):
+                return  # it has arrived long ago, and may be here again
             is_small = engine.size_of(symbol) <= self._max_book_bytes
             if not is_small or not await self._out(symbol, source, target, move_id):
                 await self._placements.finish(symbol, source, move_id)
                 log.error("symbol stays: its book is too large", extra={"symbol": symbol})
                 return
+        await _committed(shard)
         departed = engine.departed().get(symbol)
         if departed is not None:
             await self._in(MoveIn(symbol, departed.move_id, departed.book), target)
@@ -146,6 +152,21 @@ class Forgetting:
             rows = await asyncio.gather(*map(self._database.order, some))
             closed = (row for row in rows if row is not None and row.state != OPEN)
             engine.closed_elsewhere([row.order_id for row in closed if row.updated_ms <= before_ms])
+
+
+async def _committed(shard: Shard) -> None:
+    """Returns when all that was executed is in the log: else the shard's next owner has the book too."""
+    reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def reach() -> None:
+        if not reached.done():
+            reached.set_result(None)
+
+    shard.commits.read(reach)
+    async with asyncio.timeout(CALL_MS / 1000):
+        await reached
+    if not shard.serves:
+        raise Unavailable(f"shard {shard.number} is another's")
 
 
 def _check(answer: Answer, what: str, but: Collection[str] = ()) -> str:

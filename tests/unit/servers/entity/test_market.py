@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 import pytest
@@ -17,12 +17,25 @@ from roost.wire.client import Peer
 from tests.unit.sdk.order_servers import SECRET, OrderServer
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[OrderServer]:
+@asynccontextmanager
+async def running() -> AsyncIterator[OrderServer]:
     server = OrderServer()
     await server.start()
     yield server
     await server.server.close(0.1)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OrderServer]:
+    async with running() as server:
+        yield server
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[OrderServer]:
+    """One of which the market hears from the first alone."""
+    async with running() as other:
+        yield other
 
 
 @pytest.fixture
@@ -70,3 +83,19 @@ async def test_a_user_who_came_back_before_they_left_is_followed(server: OrderSe
 
     await eventually(lambda: bool(now.followed), "she is followed again")
     assert server.unfollows == []
+
+
+async def test_an_owner_that_lost_its_shards_and_has_them_again_is_followed_anew(
+    server: OrderServer, other: OrderServer, market: Market
+) -> None:
+    ann, all_shards = user("player:ann"), set(server.owns)
+    market.enter(ann)
+    await eventually(lambda: len(server.follows) == 1, "she is followed")
+
+    server.owns, server.others = set(), dict.fromkeys(all_shards, other.address)
+    await eventually(lambda: len(other.follows) == 1, "she is followed at the other owner")
+    server.owns, server.others = all_shards, {}
+    await eventually(lambda: len(server.follows) == 2, "she is followed anew")
+
+    market.leave(ann)
+    await eventually(lambda: server.unfollows == other.unfollows == ["player:ann"], "nobody follows ann")

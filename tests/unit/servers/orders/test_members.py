@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from roost.core.errors import StoreUnavailable
 from roost.lanes.assignment import assign
 from roost.lanes.ids import SHARDS
 from roost.servers.orders.members import ABSENT_S, GRACE_S, LOOK_S, Members
@@ -16,9 +17,12 @@ class Fleet:
         self.servers: Collection[str] = servers
         self.now = 0.0
         self.asked = 0
+        self.is_away = False
 
     async def list(self) -> Collection[str]:
         self.asked += 1
+        if self.is_away:
+            raise StoreUnavailable("the store is away")
         return self.servers
 
     def members(self, me: str = "a") -> Members:
@@ -47,6 +51,19 @@ async def test_discovery_is_asked_now_and_then_and_nobody_there_changes_nothing(
     assert await members.share({}, ()) == half
     fleet.now += LOOK_S
     assert await members.share({}, ()) == half
+    assert fleet.asked == 2
+
+
+async def test_a_list_that_cannot_be_read_changes_nothing_and_counts_as_a_look() -> None:
+    fleet = Fleet("a", "b")
+    members = fleet.members()
+    half = await members.share({}, ())
+
+    fleet.is_away = True
+    fleet.now += LOOK_S
+    assert await members.share({}, ()) == half
+    assert await members.share({}, ()) == half
+
     assert fleet.asked == 2
 
 

@@ -123,6 +123,25 @@ def test_a_move_is_taken_once() -> None:
     assert ids_in(there) == ([], [])
 
 
+def test_a_move_that_was_taken_is_refused_when_the_symbol_has_left_again() -> None:
+    """Whoever sends a book under it would drop the last copy if it heard that this shard has it."""
+    here, there = two_shards()
+    order_id = here.buy("ann", 100, 5).order_id
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+    here.move_in("ACME", "m2", there.move_out("ACME", "m2", SHARD))
+    late = here.move_out("ACME", "m1", OTHER_SHARD)
+    there.restart()
+    before = there.engine.digest()
+
+    assert there.move_in("ACME", "m1", late).reason == Reason.MOVED
+
+    assert there.engine.digest() == before
+    assert there.engine.forward_of(order_id) == (SHARD, 1, "ACME")
+    again = Engine(OTHER_SHARD)
+    replay(again, there.entries)
+    assert again.digest() == before
+
+
 def test_a_symbol_that_comes_home_is_forwarded_no_more() -> None:
     here, there = two_shards()
     order_id = here.buy("ann", 100, 5).order_id
@@ -151,6 +170,31 @@ def test_a_command_that_is_sent_again_after_the_move_is_not_executed_again() -> 
     assert there.results[-1][0] == here.results[0][0]
     assert ids_in(there) == ([11], [])
     assert there.engine.answer_to("ann", 2) is None
+
+
+def test_an_answer_that_comes_home_counts_more_than_that_the_symbol_was_away() -> None:
+    here, there = two_shards()
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+    first = New("ann", 1, 0, "ACME", Side.BUY, 100, 5)
+    assert here.run(Method.NEW, first, 11).reason == Reason.MOVED
+    accepted = there.run(Method.NEW, first, 12)
+
+    here.move_in("ACME", "m2", there.move_out("ACME", "m2", SHARD))
+    here.restart()
+
+    assert here.run(Method.NEW, first, 13) == accepted
+    assert ids_in(here) == ([12], [])
+
+
+def test_any_other_answer_that_is_kept_stays() -> None:
+    here, there = two_shards()
+    here.run(Method.NEW, New("ann", 1, 0, "ACME", Side.BUY, 100, 5), 11)
+    there.run(Method.NEW, New("ann", 1, 0, "OTHER", Side.BUY, 100, 5), 12)
+    kept = there.results[-1][0]
+
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    assert there.engine.answer_to("ann", 1) == kept
 
 
 def test_a_number_whose_answer_was_dropped_is_too_old_at_the_other_shard_too() -> None:
