@@ -56,6 +56,6 @@ def _short(path: Path) -> str:
 def fresh_secrets() -> dict[str, str]:
     """A new value for each setting that every Roost outside profile dev needs and that nobody else gives."""
     kid = f"{time.strftime('%Y%m%d', time.gmtime())}:"
-    plain = {name: secrets.token_urlsafe(32) for name in ("api_token", "wire_secret")}
+    plain = {name: secrets.token_urlsafe(32) for name in ("api_token", "read_token", "wire_secret")}
     keys = ("queue_keys", "ticket_keys")
     return plain | {name: kid + base64.b64encode(secrets.token_bytes(32)).decode() for name in keys}

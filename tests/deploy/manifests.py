@@ -66,6 +66,7 @@ SECRETS = {
     "store": "rediss://roost:a-password@store.example:6379",
     "database": "postgresql://roost:a-password@db.example:5432/roost",
     "api-token": "an-example-of-a-token",
+    "read-token": "an-example-of-a-reader",
     "wire-secret": "an-example-of-a-secret",
     "queue-keys": "a:a25vd24tdG8tZXZlcnlib2R5LXF1ZXVl",
     "ticket-keys": "a:a25vd24tdG8tZXZlcnlib2R5LXRpY2s=",

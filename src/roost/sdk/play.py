@@ -64,6 +64,20 @@ class Waiting:
     sent_on: int = 0
     """The first connection on which it went out, counted as `connects` does; 0: on none yet."""
 
+    async def transmit(self, line: Line, connects: int) -> None:
+        """What cannot be written counts as sent too: nobody knows how much of it went out."""
+        self.sent_on = self.sent_on or connects
+        await line.send(self.data)
+
+    def judge(self, error: RoostError, connects: int) -> RoostError:
+        """A gate speaks for the attempt that came to it; of one on an earlier connection the home knows."""
+        is_again = 0 < self.sent_on < connects
+        if is_again and isinstance(error, GateRefused) and error.reason != FAILED:
+            return OutcomeUnknown(
+                f"it was sent before this connection, on which it is refused: {error.message}"
+            )
+        return error
+
 
 class Player:
     """One user at a gate. Use it as an async context manager, on one event loop."""
@@ -159,13 +173,8 @@ class Player:
         waiting = self._pending[type_, seq] = Waiting(data, answer)
         if self._line is not None:
             with contextlib.suppress(OSError):  # it goes again after the next welcome
-                await self._transmit(self._line, waiting)
+                await waiting.transmit(self._line, self.connects)
         return answer
-
-    async def _transmit(self, line: Line, waiting: Waiting) -> None:
-        """What cannot be written counts as sent too: nobody knows how much of it went out."""
-        waiting.sent_on = waiting.sent_on or self.connects
-        await line.send(waiting.data)
 
     def _encoded(self, seq: int, type_: str, body: Any) -> bytes:
         try:
@@ -237,7 +246,7 @@ class Player:
         while unsent := [(key, waiting) for key, waiting in self._pending.items() if key not in sent]:
             for key, waiting in unsent:
                 sent.add(key)
-                await self._transmit(line, waiting)
+                await waiting.transmit(line, self.connects)
 
     async def _login(self) -> dict[str, Any]:
         fresh = "" if self.resume and not callable(self._token) else self._token
@@ -286,16 +295,7 @@ class Player:
             if isinstance(outcome, Reply):
                 waiting.answer.set_result(outcome)
             else:
-                waiting.answer.set_exception(self._judged(waiting, outcome))
-
-    def _judged(self, waiting: Waiting, error: RoostError) -> RoostError:
-        """A gate speaks for the attempt that came to it; of one on an earlier connection the home knows."""
-        is_again = 0 < waiting.sent_on < self.connects
-        if is_again and isinstance(error, GateRefused) and error.reason != FAILED:
-            return OutcomeUnknown(
-                f"it was sent before this connection, on which it is refused: {error.message}"
-            )
-        return error
+                waiting.answer.set_exception(waiting.judge(outcome, self.connects))
 
     def _keep_push(self, push: Push) -> None:
         if self._pushes.qsize() >= MAX_PUSHES:
