@@ -23,6 +23,9 @@ from roost.testing import eventually
 from tests.faults.harness import Proxy
 
 PAUSE_S = 0.2
+BREATH_S = 0.002
+"""Between two messages of somebody who plays without pause: on a fast machine 128 KiB/s, which one connection
+may send, would be too few."""
 """Between two questions: they ask more often than they are told to, lest the evening take all night."""
 PATIENCE = ClientTimeout(total=3)
 FAULTS = (ClientError, TimeoutError, OSError)
@@ -192,6 +195,7 @@ class Person:
             number = int(str(await self.count()))
             assert number == last + 1, f"{self.name} had counted to {last} and was told {number}"
             last = number
+            await asyncio.sleep(BREATH_S)
 
     async def stop_playing(self) -> int:
         """On how many connections that was."""

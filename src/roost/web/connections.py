@@ -209,6 +209,7 @@ class Connection(RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         if self._payload_parser is not None and not self._may_read(len(data)):
+            log.info("client cut", extra={"reason": "it sends more than one connection may"})
             self.abort()
             return
         super().data_received(data)
