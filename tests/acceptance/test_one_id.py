@@ -214,6 +214,27 @@ def test_a_watch_ends_when_the_client_is_closed(server: RunningServer, tmp_path:
     thread.join()
 
 
+def test_a_call_that_waits_ends_when_the_client_is_closed(
+    server: RunningServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = list[str]()
+    with roost.connect_sync(server.url, cache_folder=tmp_path, sweeps=False) as client:
+        client.register(type="game", group="kr-1", server_id="901")
+
+        def succeed() -> None:
+            try:
+                with client.registered(type="game", group="kr-1", server_id="901"):
+                    ended.append("it is not free")
+            except InvalidInput as error:
+                ended.append(error.message)
+
+        thread = threading.Thread(target=succeed, daemon=True)
+        thread.start()
+        wait_until(lambda: "waiting for the server id" in caplog.text, "the wait for the predecessor")
+    thread.join(5.0)
+    assert ended == ["this client is closed"]
+
+
 def test_a_client_that_is_not_open_says_so(server: RunningServer, tmp_path: Path) -> None:
     client = roost.connect_sync(server.url, cache_folder=tmp_path, sweeps=False)
     with pytest.raises(InvalidInput, match="not open yet"):

@@ -102,9 +102,10 @@ export class Door {
   readonly #leaves = new Leaves((guest, how) => this.#release(guest, how));
   readonly #changed = new Flag();
   readonly #closing = new AbortController();
-  /** Connections that were asked for and are in no table yet. */
-  readonly #entering = new Set<string>();
-  readonly #settling = new Set<Promise<void>>();
+  /** Consumes under way, by connection: the first, or a retry. */
+  readonly #asking = new Map<string, number>();
+  /** They find out what became of a consume whose answer was lost; with its connection. */
+  readonly #settling = new Map<Promise<void>, string>();
   readonly #untilKnown: Backoff;
   readonly #intervalMs: number;
   readonly #url: string;
@@ -137,7 +138,7 @@ export class Door {
   /** Everybody here has dropped out, and its capacity is taken back. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#reporting, ...this.#settling]);
+    await Promise.all([this.#reporting, ...this.#settling.keys()]);
     for (const guest of this.guests.values()) this.#leaves.add(guest, "dropped");
     this.guests.clear();
     await this.tellLeaves();
@@ -151,23 +152,23 @@ export class Door {
 
   /** Let the holder of the ticket in; a refusal says what to do next. */
   async consume(ticket: string, connection: string = crypto.randomUUID()): Promise<Guest> {
+    if (this.#leaves.has(connection)) throw new TicketRefused("they are being sent back to the line");
     const life = this.me.life;
-    this.#entering.add(connection);
     this.#consumes++;
+    this.#asking.set(connection, (this.#asking.get(connection) ?? 0) + 1);
     let reply: ConsumeReply;
     try {
       reply = await this.#ask(ticket, connection, life);
     } catch (error) {
-      if (isUncertain(error)) {
-        this.#settleLater(ticket, connection, life);
-        throw error;
-      }
-      this.#entering.delete(connection);
+      if (isUncertain(error)) this.#settleLater(ticket, connection, life);
       // The ticket is a good one, so what it says is true.
-      if (error instanceof TicketUsed && this.guests.has(ticketUser(ticket))) throw new AlreadyConnected("this person is connected here already");
+      else if (error instanceof TicketUsed && this.guests.has(ticketUser(ticket))) {
+        throw new AlreadyConnected("this person is connected here already");
+      }
       throw error;
+    } finally {
+      this.#asked(connection);
     }
-    this.#entering.delete(connection);
     return this.#admit(reply, connection, life);
   }
 
@@ -192,7 +193,7 @@ export class Door {
     this.#reportNumber = Math.max(this.#reportNumber + 1, Date.now() * 1000);
     const given = this.#reportInput();
     const begun = this.#consumes;
-    const wasQuiet = !this.#entering.size && !this.#settling.size;
+    const wasQuiet = !this.#asking.size && !this.#settling.size;
     const reply = await this.#room.report(this.world, this.me.serverId, given);
     const isQuiet = wasQuiet && begun === this.#consumes && given.life === this.#life;
     if (isQuiet && this.#counted.reach(reply.consumed)) this.#changed.set();  // the room must hear of it
@@ -259,9 +260,20 @@ export class Door {
 
   /** Somebody asks to come in who is inside by what the store knows: or it forgot that they left. */
   #answer(userId: string, connection: string, life: string): void {
-    if (this.guests.has(userId) || this.#entering.has(connection) || this.#leaves.has(connection)) return;
+    if (this.guests.has(userId) || this.#isEntering(connection) || this.#leaves.has(connection)) return;
     this.#leaves.add({ userId, nickname: "", region: "", connection, life }, "dropped");
     this.#changed.set();
+  }
+
+  /** Whether the store may have let them in, and they are in no table yet. */
+  #isEntering(connection: string): boolean {
+    return this.#asking.has(connection) || [...this.#settling.values()].includes(connection);
+  }
+
+  #asked(connection: string): void {
+    const others = this.#asking.get(connection)! - 1;
+    if (others) this.#asking.set(connection, others);
+    else this.#asking.delete(connection);
   }
 
   #note(number: number, life: string): void {
@@ -306,22 +318,24 @@ export class Door {
     const settling: Promise<void> = this.#settle(this.#consumeInput(ticket, connection, life)).finally(() => {
       this.#settling.delete(settling);
     });
-    this.#settling.add(settling);
+    this.#settling.set(settling, connection);
   }
 
-  /** Find out what became of a consume whose answer was lost; nobody waits for it, so they go back. */
+  /** Find out what became of a consume whose answer was lost; whom no retry brought in goes back. */
   async #settle(given: ConsumeInput): Promise<void> {
     while (!this.#closing.signal.aborted) {
       await pause(jittered(SETTLE_MS, 0.5), this.#closing.signal);
       try {
         const reply = await this.#room.consume(given);
-        this.#handBack(guestOf(reply, given.connection, given.life), reply.number);
+        if (this.#asking.has(given.connection)) continue;  // the retry may bring them in, or leave them inside: look again after it
+        const isHere = this.guests.get(reply.userId)?.connection === given.connection;
+        if (isHere || this.#leaves.has(given.connection)) this.#note(reply.number, given.life);
+        else this.#handBack(guestOf(reply, given.connection, given.life), reply.number);
         break;
       } catch (error) {
         if (isRefusal(error)) break;  // a refusal: they are not inside
       }
     }
-    this.#entering.delete(given.connection);
   }
 
   #release(guest: Guest, how: How): Promise<unknown> {

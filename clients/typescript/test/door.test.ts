@@ -182,6 +182,83 @@ test("who nobody waits for any more goes back to the line", async () => {
   await done(door.close());
 });
 
+test("g11: a retry that came in is not undone by what became of the first attempt", async () => {
+  const room = new Room(), door = doorTo(room);
+  await door.report();
+  room.lose = 4;
+  await assert.rejects(done(door.consume(ticketOf("ann"), "c1")), OutcomeUnknown);
+  const guest = await door.consume(ticketOf("ann"), "c1");
+  await until(() => !door.settling);
+  await door.tellLeaves();
+  await door.report();
+  assert.deepEqual([room.released, [...door.guests.values()], room.most], [[], [guest], 1]);
+});
+
+test("a leave is not made another by what became of the first attempt", async () => {
+  const room = new Room(), door = doorTo(room);
+  await door.report();
+  room.lose = 4;
+  await assert.rejects(done(door.consume(ticketOf("ann"), "c1")), OutcomeUnknown);
+  const guest = await door.consume(ticketOf("ann"), "c1");
+  room.refuseRelease = () => new TooManyRequests("one moment");
+  await door.leave(guest, "dropped");
+  await until(() => !door.settling);
+  room.refuseRelease = undefined;
+  await door.tellLeaves();
+  assert.deepEqual(room.released, ["ann dropped"]);
+});
+
+test("g11: a retry that is under way is not undone either", async () => {
+  const room = new Room(), door = doorTo(room);
+  await door.report();
+  room.lose = 4;
+  await assert.rejects(done(door.consume(ticketOf("ann"), "c1")), OutcomeUnknown);
+  room.holds = true;
+  await until(() => room.consumes === 5);
+  const again = door.consume(ticketOf("ann"), "c1");
+  await settled();
+  room.gate("ann").resolve();
+  const guest = await again;
+  await until(() => !door.settling);
+  await door.tellLeaves();
+  assert.deepEqual([room.released, [...door.guests.values()]], [[], [guest]]);
+});
+
+test("a retry that is refused for the moment leaves nobody inside", async () => {
+  const room = new Room(), door = doorTo(room);
+  await door.report();
+  room.lose = 4;
+  await assert.rejects(done(door.consume(ticketOf("ann"), "c1")), OutcomeUnknown);
+  const answer = deferred<void>(), refusal = deferred<void>();
+  const consume = room.consume.bind(room), answers = [answer, refusal];
+  room.consume = async given => {
+    const mine = answers.shift();
+    await mine?.promise;
+    if (mine === refusal) throw new TooManyRequests("one moment");
+    return consume(given);
+  };
+  await until(() => answers.length === 1);
+  const again = door.consume(ticketOf("ann"), "c1");
+  answer.resolve();
+  await settled();
+  refusal.resolve();
+  await assert.rejects(again, TooManyRequests);
+  await until(() => !door.settling);
+  await door.tellLeaves();
+  assert.deepEqual([room.released, room.inside.size], [["ann failed"], 0]);
+});
+
+test("who is being handed back does not come in by a retry", async () => {
+  const room = new Room(), door = doorTo(room);
+  await door.report();
+  room.lose = 4;
+  await assert.rejects(done(door.consume(ticketOf("ann"), "c1")), OutcomeUnknown);
+  await until(() => !door.settling);
+  await assert.rejects(door.consume(ticketOf("ann"), "c1"), TicketRefused);
+  await door.tellLeaves();
+  assert.deepEqual([room.released, door.guests.size], [["ann failed"], 0]);
+});
+
 test("a consume that was never done is settled by its refusal", async () => {
   const room = new Room(), door = doorTo(room);
   await door.report();

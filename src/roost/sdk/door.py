@@ -20,6 +20,8 @@ import contextlib
 import logging
 import time
 import uuid
+from collections import Counter
+from collections.abc import Coroutine, Iterator
 from typing import Self
 
 from roost.api.queue import (
@@ -92,6 +94,42 @@ class Counted:
         return self.k > before
 
 
+class Entering:
+    """Whom the store may have let in and who are in no table yet, by connection."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        """Consumes so far."""
+        self._asking: Counter[str] = Counter()
+        self.settling: dict[asyncio.Task[None], str] = {}
+        """They find out what became of a consume whose answer was lost."""
+
+    def __contains__(self, connection: str) -> bool:
+        return self.is_asked_for(connection) or connection in self.settling.values()
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self._asking and not self.settling
+
+    def is_asked_for(self, connection: str) -> bool:
+        """Whether a consume is under way: the first, or a retry."""
+        return connection in self._asking
+
+    @contextlib.contextmanager
+    def ask(self, connection: str) -> Iterator[None]:
+        self.begun += 1
+        self._asking[connection] += 1
+        try:
+            yield
+        finally:
+            self._asking -= Counter((connection,))  # which keeps no zeros
+
+    def settle(self, connection: str, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name="roost door settles")
+        self.settling[task] = connection
+        task.add_done_callback(self.settling.pop)
+
+
 class Door:
     """Lets people in by their tickets, counts them and reports."""
 
@@ -123,15 +161,12 @@ class Door:
         self._report_number = 0
         self._changed = asyncio.Event()
         self._leaves = Leaves(self._release)
-        self._entering: set[str] = set()
-        """Connections that were asked for and are in no table yet."""
+        self._entering = Entering()
         self.reported_at: float | None = None
         """Monotonic time of the last report that was taken."""
-        self._settling: set[asyncio.Task[None]] = set()
         self._reporting: asyncio.Task[None] | None = None
         self.drain = False
         """Set it to take nobody new: its capacity is then what it holds. An operator's drain does so too."""
-        self._consumes = 0  # begun so far
         self._unknown = 0
         self._until_known = Backoff(SOON_S, report_interval_s)  # between reports of one that is not
 
@@ -143,7 +178,7 @@ class Door:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [task for task in (self._reporting, *self._settling) if task is not None]
+        tasks = [task for task in (self._reporting, *self._entering.settling) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -158,20 +193,18 @@ class Door:
     async def consume(self, ticket: str, connection: str = "") -> Guest:
         """Let the holder of the ticket in; a refusal says what to do next."""
         connection = connection or str(uuid.uuid4())
+        if connection in self._leaves:
+            raise TicketRefused("they are being sent back to the line", hint="enter again")
         life = self._me.life
-        self._entering.add(connection)
-        self._consumes += 1
         try:
-            reply = await self._ask(ticket, connection, life)
+            with self._entering.ask(connection):
+                reply = await self._ask(ticket, connection, life)
         except BaseException as error:
             if not isinstance(error, RoostError) or isinstance(error, OutcomeUnknown | StoreUnavailable):
-                self._settle_later(ticket, connection, life)
-                raise
-            self._entering.discard(connection)
-            if isinstance(error, TicketUsed) and peek_user(ticket) in self.guests:
+                self._entering.settle(connection, self._settle(ticket, connection, life))
+            elif isinstance(error, TicketUsed) and peek_user(ticket) in self.guests:
                 raise AlreadyConnected from None  # the ticket is a good one, so what it says is true
             raise
-        self._entering.discard(connection)
         return self._admit(reply, connection, life)
 
     async def leave(self, guest: Guest, how: How = "clean") -> None:
@@ -203,10 +236,10 @@ class Door:
             self._url,
             self._proof(self._life),
         )
-        begun, is_quiet = self._consumes, not self._entering and not self._settling
+        begun, is_quiet = self._entering.begun, self._entering.is_quiet
         reply = await self._admission.report(self._world, self.server_id, given)
         self.reported_at = time.monotonic()
-        is_quiet = is_quiet and begun == self._consumes and given.life == self._life
+        is_quiet = is_quiet and begun == self._entering.begun and given.life == self._life
         if is_quiet and self._counted.reach(reply.consumed):
             self._changed.set()  # the room must hear of it
         for one in reply.asking:
@@ -225,7 +258,7 @@ class Door:
     @property
     def settling(self) -> int:
         """Consumes of which it is not known yet what became of them."""
-        return len(self._settling)
+        return len(self._entering.settling)
 
     # -- inside
 
@@ -294,13 +327,8 @@ class Door:
             await asyncio.sleep(backoff.next())
         raise AssertionError("unreachable")
 
-    def _settle_later(self, ticket: str, connection: str, life: str) -> None:
-        task = asyncio.create_task(self._settle(ticket, connection, life), name="roost door settles")
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
-
     async def _settle(self, ticket: str, connection: str, life: str) -> None:
-        """Find out what became of a consume whose answer was lost; nobody waits for it, so they go back."""
+        """Find out what became of a consume whose answer was lost; whom no retry brought in goes back."""
         given = ConsumeInput(ticket, self.server_id, life, connection, self._world, self._proof(life))
         loop = self._loops.loop("sdk-settle")
 
@@ -313,13 +341,17 @@ class Door:
             except RoostError:
                 loop.good()  # a refusal is an answer too: they are not inside
                 return END
+            if self._entering.is_asked_for(connection):
+                return None  # the retry may bring them in, or leave them inside: look again after it
             loop.good()
             guest = Guest(reply.user_id, reply.nickname, reply.region, connection, life)
-            self._hand_back(guest, reply.number)
+            if self.guests.get(guest.user_id) == guest or connection in self._leaves:
+                self._note(reply.number, life)
+            else:
+                self._hand_back(guest, reply.number)
             return END
 
         await loop.keep_running(ask_again)
-        self._entering.discard(connection)
 
     async def _release(self, guest: Guest, how: How) -> None:
         given = ReleaseInput(guest.user_id, guest.life, guest.connection, how, self._proof(guest.life))

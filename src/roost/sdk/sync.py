@@ -43,9 +43,8 @@ class SyncClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._callbacks: concurrent.futures.ThreadPoolExecutor | None = None
-        self._closing = False
-        self._watches: set[concurrent.futures.Future[Any]] = set()
-        """What threads wait for in a watch."""
+        self._calls: set[concurrent.futures.Future[Any]] = set()
+        """What threads wait for."""
 
     def __enter__(self) -> Self:
         if self._state != "not open yet":
@@ -66,11 +65,13 @@ class SyncClient:
     def __exit__(self, *_: object) -> None:
         if os.getpid() != self._pid:
             return  # a child that leaves the block which its parent entered: nothing here is its own
-        self._closing = True
-        for waiting in list(self._watches):
-            waiting.cancel()
+        self._check()
+        assert self._loop is not None
+        self._state = "closed"
+        for call in list(self._calls):  # one that waits for an hour would hold its thread for ever
+            call.cancel()
         try:
-            self._wait(self._client.close())
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         finally:
             self._end()
 
@@ -125,20 +126,16 @@ class SyncClient:
         """Every change, a snapshot first; ends when the client is closed."""
         changes = self._client.watch(type, group, labels=labels)
         try:
-            while not self._closing:
-                waiting = self._submit(_next(changes))
-                self._watches.add(waiting)
-                if self._closing:  # it did not see this one
-                    waiting.cancel()
+            while not self._is_closed:
                 try:
-                    change = waiting.result()
-                except concurrent.futures.CancelledError:
-                    return
-                finally:
-                    self._watches.discard(waiting)
+                    change = self._wait(_next(changes))
+                except InvalidInput:
+                    if self._is_closed:
+                        return
+                    raise
                 yield change
         finally:
-            if not self._closing:  # else its task was cancelled, which ended it
+            if not self._is_closed:  # else its task was cancelled, which ended it
                 self._wait(changes.aclose())
 
     def on_server_added(
@@ -198,16 +195,33 @@ class SyncClient:
         return self._wait(call())
 
     def _wait(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        return self._submit(coroutine).result()
+        try:
+            return self._submit(coroutine).result()
+        except concurrent.futures.CancelledError:
+            self._check()  # closing it cancels what others wait for
+            raise
 
     def _submit(self, coroutine: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
         try:
             self._check()
+            assert self._loop is not None
+            call = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:  # it was closed meanwhile
+            coroutine.close()
+            self._check()
+            raise
         except BaseException:
             coroutine.close()
             raise
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        if self._is_closed:  # closing did not see this one
+            call.cancel()
+        return call
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._state == "closed"
 
     def _check(self) -> None:
         if self._state != "open":
@@ -218,6 +232,10 @@ class SyncClient:
             )
         if threading.current_thread() is self._thread:
             raise InvalidInput("this is the client's own thread", hint="wait for it in another one")
+
+    async def _close(self) -> None:
+        await asyncio.sleep(0)  # what was cancelled ends before what it uses
+        await self._client.close()
 
     def _end(self) -> None:
         self._state = "closed"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.discovery import RegisterInput
-from roost.api.queue import Asking, How, ReportInput, ReportReply
+from roost.api.queue import Asking, ConsumeInput, ConsumeReply, How, ReportInput, ReportReply
 from roost.core.clock import SystemClock
 from roost.core.errors import (
     Forbidden,
@@ -35,6 +35,7 @@ from roost.sdk.door import ATTEMPTS, AlreadyConnected, Door
 from roost.sdk.guests import TOLD_AT_ONCE, Guest, Leaves
 from roost.sdk.heart import Registration
 from roost.testing import FakeAdmission, eventually
+from roost.testing.script import Gate
 
 KEYS = (MasterKey("k", b"0123456789abcdef"),)
 SIGNER = Passes(KEYS, KEYS)
@@ -333,6 +334,102 @@ async def test_a_refusal_of_the_moment_settles_no_consume() -> None:
     await eventually(lambda: not door.settling, "what became of it")
     await door.tell_leaves()
     assert room.released == [("ann", "failed")]
+
+
+async def test_g11_a_retry_that_came_in_is_not_undone_by_what_became_of_the_first_attempt() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.script.lose("consume", ATTEMPTS)
+    with pytest.raises(OutcomeUnknown):
+        await door.consume(ticket_of("ann"), "c1")
+    guest = await door.consume(ticket_of("ann"), "c1")
+    await until(lambda: not door.settling)
+    await door.tell_leaves()
+    await door.report()
+    assert (room.released, door.guests, room.most) == ([], {"ann": guest}, 1)
+
+
+async def test_g11_a_retry_that_is_under_way_is_not_undone_either() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    gates = room.script.hold("consume")
+    asking = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
+    await until(lambda: "ann" in room.inside)
+    asking.cancel()
+    await until(lambda: room.script.count("consume") == 2)
+    again = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
+    await until(lambda: room.script.count("consume") == 3)
+    gates["ann"].open()
+    guest = await again
+    await until(lambda: not door.settling)
+    await door.tell_leaves()
+    assert (room.released, door.guests) == ([], {"ann": guest})
+
+
+async def test_a_retry_that_is_refused_for_the_moment_leaves_nobody_inside() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.script.lose("consume", ATTEMPTS)
+    with pytest.raises(OutcomeUnknown):
+        await door.consume(ticket_of("ann"), "c1")
+    looks, refusal = Gate(), Gate()
+    consume, gates = room.consume, [looks, refusal]
+
+    async def late(given: ConsumeInput) -> ConsumeReply:
+        gate = gates.pop(0) if gates else None
+        if gate is not None:
+            await gate.wait()
+        if gate is refusal:
+            raise TooManyRequests
+        return await consume(given)
+
+    with patch.object(room, "consume", late):
+        await until(lambda: gates == [refusal])
+        again = asyncio.create_task(door.consume(ticket_of("ann"), "c1"))
+        await until(lambda: not gates)
+        looks.open()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        refusal.open()
+        with pytest.raises(TooManyRequests):
+            await again
+        await until(lambda: not door.settling)
+    await door.tell_leaves()
+    assert (room.released, room.inside) == ([("ann", "failed")], {})
+
+
+async def test_who_is_being_handed_back_does_not_come_in_by_a_retry() -> None:
+    """The store still has them inside: it would say yes, and put them back in the line after that."""
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.script.lose("consume", ATTEMPTS)
+    with pytest.raises(OutcomeUnknown):
+        await door.consume(ticket_of("ann"), "c1")
+    await until(lambda: not door.settling)
+    with pytest.raises(TicketRefused):
+        await door.consume(ticket_of("ann"), "c1")
+    await door.tell_leaves()
+    assert (room.released, door.guests) == ([("ann", "failed")], {})
+
+
+async def test_a_leave_is_not_made_another_by_what_became_of_the_first_attempt() -> None:
+    room = Room()
+    door = door_to(room)
+    await door.report()
+    room.script.lose("consume", ATTEMPTS)
+    with pytest.raises(OutcomeUnknown):
+        await door.consume(ticket_of("ann"), "c1")
+    guest = await door.consume(ticket_of("ann"), "c1")
+    room.script.refuse("release", StoreUnavailable())
+    await door.leave(guest, "dropped")
+    await until(lambda: not door.settling)
+    room.script.allow("release")
+    await door.tell_leaves()
+    assert room.released == [("ann", "dropped")]
 
 
 async def test_a_leave_is_told_later_if_not_now_and_who_dropped_is_counted_until_then() -> None:
