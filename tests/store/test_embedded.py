@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -16,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from roost.core.errors import DataFolderInUse, StartFailed
+from roost.core.errors import DataFolderInUse, StartFailed, StoreUnavailable
+from roost.core.loops import Loops
 from roost.store.store import Store
 from roost.store.topology import embedded
 from roost.store.topology.embedded import EmbeddedServer, find_server_binary, launch
@@ -258,6 +261,46 @@ async def test_a_program_that_is_no_server_is_told_and_frees_the_folder(folder: 
 
     server = await launch(folder)
     await server.stop()
+
+
+async def test_a_restart_that_fails_is_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "RESTART_PAUSE_S", 0.05)
+    start, failures = asyncio.create_subprocess_exec, [OSError(errno.EAGAIN, "no process left")]
+
+    async def fails_once(*args: Any, **named: Any) -> asyncio.subprocess.Process:
+        if failures:
+            raise failures.pop()
+        return await start(*args, **named)
+
+    async with contextlib.aclosing(_Running(await launch(folder))) as running:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", fails_once)
+        await _die_and_come_back(running.server)
+        assert failures == []
+
+
+async def test_the_folder_of_the_socket_is_made_anew_for_a_restart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cleans /tmp may have taken it."""
+    monkeypatch.setattr(embedded, "RESTART_PAUSE_S", 0.05)
+    async with contextlib.aclosing(_Running(await launch(folder))) as running:
+        socket = Path(running.server.address.host)
+        shutil.rmtree(socket.parent)
+        await _die_and_come_back(running.server)
+        assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+
+
+async def _die_and_come_back(server: EmbeddedServer) -> None:
+    server.watch(Loops())
+    died = server.pid
+    os.kill(died, signal.SIGKILL)
+
+    async def is_back() -> bool:
+        with contextlib.suppress(StoreUnavailable):  # its socket comes a moment after it
+            return server.pid != died and bool(await ask(server, "PING"))
+        return False
+
+    await eventually(is_back, "another server")
 
 
 async def test_embedded_needs_a_folder() -> None:

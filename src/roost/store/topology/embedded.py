@@ -147,13 +147,15 @@ async def running_address(folder: Path) -> Address | None:
 async def _start(folder: Path, program: Path, owner: IO[str], server_lock: IO[str]) -> EmbeddedServer:
     socket = Path(tempfile.mkdtemp(prefix="roost-")) / "store.sock"
     address = Address(str(socket), 0)
-    process = await _spawn(folder, program, address, server_lock)
-    if not await _answers(address, process.pid, START_TIMEOUT_S, process):
-        await _end(folder, process.pid, process, 1.0)
+    try:
+        process = await _spawn(folder, program, address, server_lock)
+        if not await _answers(address, process.pid, START_TIMEOUT_S, process):
+            await _end(folder, process.pid, process, 1.0)
+            reason = _last_line(folder / "server.log")
+            raise StartFailed(f"the store did not start: {reason}", hint=f"see {folder}/server.log")
+    except StartFailed:
         shutil.rmtree(socket.parent, ignore_errors=True)
-        raise StartFailed(
-            f"the store did not start: {_last_line(folder / 'server.log')}", hint=f"see {folder}/server.log"
-        )
+        raise
     return EmbeddedServer(folder, process.pid, address, False, program, owner, process)
 
 
@@ -176,6 +178,7 @@ async def _spawn(
     # A note of an earlier server must not outlive this line: its pid may be another program's by now.
     (folder / "server.json").unlink(missing_ok=True)
     try:
+        Path(address.host).parent.mkdir(mode=0o700, exist_ok=True)  # what cleans /tmp may have taken it
         process = await asyncio.create_subprocess_exec(
             str(program),
             *flat,
@@ -186,7 +189,6 @@ async def _spawn(
             pass_fds=(server_lock.fileno(),),
         )
     except OSError as error:
-        shutil.rmtree(Path(address.host).parent, ignore_errors=True)
         raise StartFailed(
             f"the store did not start: {error.strerror}", hint=f"{program} is no server for this platform"
         ) from error
