@@ -23,8 +23,8 @@ _NEW, _CHECK = int(Method.NEW), int(Method.CHECK)
 _ORDINARY = frozenset({_NEW, int(Method.AMEND)})
 
 UNLOGGED_LIMIT = 32_768
-"""Commands that were executed and wait for the next entry, about 30 MB; the last tenth is kept for cancels. Then
-the log stands still, and whatever else was executed might never be answered."""
+"""Commands that were executed and wait for the next entry, about 30 MB; the last tenth is kept for cancels.
+Then the log stands still, and whatever else was executed might never be answered."""
 CANCELS_SHARE = 0.1
 
 Events = Sequence[tuple[str, bytes]]
