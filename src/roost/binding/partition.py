@@ -57,7 +57,8 @@ DRAW_BITS = 48
 MIN_MARK_MS = 10
 MAX_MARK_MS = 60_000
 
-RenewedWhy = Literal["renewed", "returned"]
+RenewedWhy = Literal["renewed", "returned", "move-expired"]
+"""The last one only ends a mark whose time is over."""
 
 
 class JournalEntry(NamedTuple):

@@ -31,6 +31,7 @@ from roost.binding.scripts import (
     Ended,
     Frozen,
     Gone,
+    Moving,
     NoRoom,
     NoServer,
     NotOwner,
@@ -41,7 +42,7 @@ from roost.binding.scripts import (
     Unknown,
 )
 from roost.binding.settings import BindingSettings
-from roost.core.errors import InvalidInput
+from roost.core.errors import InvalidInput, Unavailable
 from roost.core.events import Gap
 from roost.core.loops import Loops
 from roost.core.owner import Owner
@@ -49,6 +50,8 @@ from roost.store.store import Store
 
 UNPLACED = "unplaced"
 JOURNAL_PAGE = 500
+UNBIND_TRIES = 8
+"""Each follows a change of hands that came in between."""
 
 
 class Chooser(Protocol):
@@ -211,13 +214,20 @@ class Bindings:
 
     async def unbind(self, type_: str, user: str) -> Record | None:
         """An operator takes a user away from whoever holds them; the record as it was. What the owner has not
-        saved is lost if another takes them before it notices."""
+        saved is lost if another takes them before it notices. `Unavailable` while the user is on the move."""
         partition = self._of(type_, user)
-        record = await partition.read(type_, user)
-        if record is None or record.owner is None:
-            return None
-        answer = await partition.release(type_, user, record.owner, record.epoch, why="unbound")
-        return record if isinstance(answer, Released) else await self.unbind(type_, user)
+        for _ in range(UNBIND_TRIES):
+            record = await partition.read(type_, user)
+            if record is None or record.owner is None:
+                return None
+            if record.state == "M":  # ends a mark whose time is over
+                if isinstance(await partition.resolve(type_, user, place=False), Moving):
+                    break
+                continue
+            answer = await partition.release(type_, user, record.owner, record.epoch, why="unbound")
+            if isinstance(answer, Released):
+                return record
+        raise Unavailable("the user is on the move", hint="try again in a few seconds")
 
     async def history(self, type_: str, user: str, limit: int) -> list[BindingChange]:
         """The last changes of a user, newest first, as far back as the feed reaches."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,10 @@ from roost.binding.scripts import (
 )
 from roost.binding.service import Bindings
 from roost.binding.settings import BindingSettings
-from roost.core.errors import InvalidId, InvalidInput, StoreRefused
+from roost.core.errors import InvalidId, InvalidInput, StoreRefused, Unavailable
 from roost.core.events import Gap
 from roost.core.owner import Owner
+from roost.store.keys.binding import partition_keys
 from roost.store.store import Store
 from tests.store.binding.town import Town
 
@@ -127,6 +129,41 @@ async def test_an_operator_takes_a_user_away(store: Store) -> None:
     assert (left.owner, left.why) == (None, "unbound")
     assert await bindings.unbind("entity", "ann") is None
     assert await bindings.unbind("entity", "nobody") is None
+
+
+async def test_whoever_is_on_the_move_is_taken_away_when_the_mark_is_over(store: Store) -> None:
+    bindings = await bindings_of(store, S1, S2)
+    was = await bindings.resolve("entity", "ann")
+    assert isinstance(was, Placed)
+    to = S2 if was.owner == S1 else S1
+    await bindings.freeze("entity", "ann", was.owner, was.epoch, "m1", to, ttl_ms=5000)
+
+    with pytest.raises(Unavailable, match="on the move"):
+        await bindings.unbind("entity", "ann")
+
+    [partition] = bindings.partitions
+    key = partition_keys(store.keys, partition.scope)["partition"]
+    await store.call("HINCRBY", key, "clock_ms", 5001, key=key)
+    taken = await bindings.unbind("entity", "ann")
+    assert taken is not None
+    assert (taken.owner, taken.state) == (was.owner, "A")
+    left = await bindings.read("entity", "ann")
+    assert left is not None
+    assert (left.owner, left.why) == (None, "unbound")
+
+
+async def test_whoever_changes_hands_all_the_time_is_taken_from_nobody(store: Store) -> None:
+    bindings = await bindings_of(store, S1)
+    await bindings.resolve("entity", "ann")
+    [partition] = bindings.partitions
+    release = partition.release
+
+    async def is_late(type_: str, user: str, owner: Owner, epoch: int, **more: Any) -> Released | NotOwner:
+        return await release(type_, user, owner, epoch - 1, **more)
+
+    partition.release = is_late  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await bindings.unbind("entity", "ann")
 
 
 async def test_a_strategy_chooses_and_the_store_steps_in_where_it_fails(store: Store) -> None:

@@ -179,8 +179,10 @@ class Drains:
 
     async def cancel(self, job_id: str) -> Job:
         """No more moves; those under way end, and the servers take users again."""
-        job = await self.get(job_id)
-        return await self._turn(job, "cancelled", "ordered", (*OPEN, "rolling-back"))
+        kept = await self.records.get(job_id)
+        if kept.state == "reconciling" and kept.progress.outcome == "cancelled":  # ordered twice
+            return kept.job
+        return await self._turn(kept.job, "cancelled", "ordered", (*OPEN, "rolling-back"))
 
     async def rollback(self, job_id: str) -> Job:
         """Bring everybody back whom the job has moved, if their servers still live."""

@@ -119,6 +119,7 @@ class Progress(msgspec.Struct, kw_only=True):
     overridden: list[str] = []
     """Sources whose override `drain` is this job's."""
     retired: list[str] = []
+    """Sources that were empty: saved before they are told to leave."""
     canary_done: bool = False
     lives: dict[str, str] = {}
     """Source → its life now, where it registered again by itself while it was drained."""
@@ -205,8 +206,13 @@ class RunningJob(NamedTuple):
 
     @property
     def moves_nobody(self) -> bool:
-        """Nobody is moved any more: the last reports of the gates are awaited."""
+        """Nobody is moved any more, but for whom a cancelled one had begun to move."""
         return self.state in ENDED or self.state == "reconciling"
+
+    @property
+    def is_settled(self) -> bool:
+        """No move is under way any more: the last reports of the gates are awaited."""
+        return self.moves_nobody and self.state != "cancelled"
 
 
 class PlannedServer(msgspec.Struct):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections import Counter
+from collections import Counter, deque
 
 from roost.binding.drain.line import Line, is_canary
 from roost.binding.drain.model import MAX_PINNED, Order, Progress
@@ -47,6 +48,8 @@ class Source:
         self.under_way: set[str] = set()
         self.look_at = now
         self.is_surveyed = False
+        self.is_stuck = False
+        """Whether the last step found a place for nobody of the line."""
         self._gone_at: float | None = None
 
     def is_gone(self, here: Standing | None, now: float) -> bool:
@@ -64,6 +67,70 @@ class Source:
         self.pace.judge(p95(window.freeze_ms), p95(window.database_ms), window.abort_ratio, now)
 
 
+class Targets:
+    """Where users may go, and how many are on their way."""
+
+    def __init__(self, order: Order, view: View) -> None:
+        self._order = order
+        self._view = view
+        self._to = Counter[str]()
+        """Moves under way by target."""
+        self._added = Counter[str]()
+        """Users who came to a target since the view was read."""
+        self._strikes = Counter[str]()
+        self._left_out: dict[str, float] = {}
+
+    def refreshed(self) -> None:
+        self._added.clear()
+
+    def adopt(self, target: str, users: int) -> None:
+        self._to[target] += users
+
+    def sent(self, target: str, users: int) -> None:
+        self._to[target] += users
+        self._added[target] += users
+
+    def released(self, target: str) -> None:
+        self._to[target] -= 1
+
+    def worked(self, target: str) -> None:
+        self._strikes[target] = 0
+
+    def failed(self, target: str, now: float) -> None:
+        self._strikes[target] += 1
+        if self._strikes[target] >= STRIKES:
+            self._strikes[target] = 0
+            self._left_out[target] = now + LEFT_OUT_S
+
+    def of(self, here: Standing, now: float) -> list[Standing]:
+        """Those to which users of this source may go now."""
+        order, view = self._order, self._view
+        found = targets_for(order.to, order.version, order.sources, view.standings, view.busy)
+        return [
+            one
+            for one in found
+            if one.can_read(here.min_reader)
+            and self._left_out.get(one.server_id, 0.0) <= now
+            and (order.kind == "drain" or one.version == here.version)
+        ]
+
+    def choose(self, targets: list[Standing], users: int) -> Standing | None:
+        """The emptiest that has room, with those on their way counted."""
+        fit = [
+            one
+            for one in self._counted(targets)
+            if (one.room is None or one.room >= users) and self._to[one.server_id] + users <= AT_TARGET
+        ]
+        return min(fit, key=lambda one: (one.crowding, one.server_id), default=None)
+
+    def most_room(self, targets: list[Standing]) -> float:
+        rooms = (one.room for one in self._counted(targets))
+        return max((math.inf if room is None else room for room in rooms), default=0)
+
+    def _counted(self, targets: list[Standing]) -> list[Standing]:
+        return [one._replace(users=one.users + self._added[one.server_id]) for one in targets]
+
+
 class Outward:
     def __init__(
         self, order: Order, progress: Progress, view: View, servers: EntityServers, now: float
@@ -77,12 +144,8 @@ class Outward:
         self.sources = {
             one.server_id: Source(one, Pace(order.rate, order.max_block_ms, rate=rate), now) for one in owners
         }
-        self._to = Counter[str]()
-        """Moves under way by target."""
-        self._added = Counter[str]()
-        """Users who came to a target since the view was read."""
-        self._strikes = Counter[str]()
-        self._left_out: dict[str, float] = {}
+        self._targets = Targets(order, view)
+        self._saved_retired = set(progress.retired)
         self.waits_for = ""
         """Why nobody goes who could."""
 
@@ -104,10 +167,14 @@ class Outward:
         for shift in shifts:
             if shift.source in self.sources and shift.to.server_id != shift.source:
                 self.sources[shift.source].under_way.update(shift.users)
-                self._to[shift.to.server_id] += len(shift.users)
+                self._targets.adopt(shift.to.server_id, len(shift.users))
 
     def refreshed(self) -> None:
-        self._added.clear()
+        self._targets.refreshed()
+
+    def saved(self) -> None:
+        """The progress is in the store: whoever is to be retired may be told."""
+        self._saved_retired = set(self._progress.retired)
 
     async def next(self, now: float, most: int = AT_SOURCE) -> list[Shift]:
         """The moves that are due. Servers that are empty, or gone, are over with."""
@@ -116,7 +183,7 @@ class Outward:
         for source in list(self.sources.values()):
             here = self._here(source)
             if source.is_gone(here, now):
-                self._end(source, GONE)
+                self._end(source, EMPTY if source.owner.server_id in self._saved_retired else GONE)
             if here is None:
                 continue
             if self._quota_is_met(source):
@@ -141,9 +208,9 @@ class Outward:
             given[shift.source] = given.get(shift.source, 0) + 1
         self._release(shift, moved.user)
         if moved.outcome == "moved":
-            self._strikes[target] = 0
+            self._targets.worked(target)
         elif moved.outcome == "returned":
-            self._strike(target, now)
+            self._targets.failed(target, now)
         if source is None:
             return
         if moved.outcome == "moved" and moved.phases:
@@ -163,7 +230,7 @@ class Outward:
         source = self.sources.get(shift.source)
         if source is not None and user in source.under_way:
             source.under_way.discard(user)
-            self._to[shift.to.server_id] -= 1
+            self._targets.released(shift.to.server_id)
 
     def canary_is_over(self) -> bool:
         """Whoever of the canary could be moved has been tried."""
@@ -185,7 +252,7 @@ class Outward:
         return here
 
     async def _look(self, source: Source, here: Standing, now: float) -> None:
-        if now < source.look_at or source.line.wants(self._wanted):
+        if now < source.look_at or (source.line.wants(self._wanted) and not source.is_stuck):
             return
         source.look_at = now + LOOK_S
         try:
@@ -195,7 +262,7 @@ class Outward:
             return
         bound = await self._bound(source.owner)
         source.line.fill(surveyed, bound, now, force=self.force, without=source.under_way)
-        source.is_surveyed = True
+        source.is_surveyed, source.is_stuck = True, False
         if source.line.wants(self._wanted):
             source.look_at = now
         elif not source.line.left:
@@ -220,8 +287,10 @@ class Outward:
     async def _empty(self, source: Source, here: Standing) -> None:
         if self._is_drain:
             retired, server = self._progress.retired, source.owner.server_id
-            if server not in retired:  # before it is told: also of a lost answer
+            if server not in retired:
                 retired.append(server)
+            if server not in self._saved_retired:  # it may leave before the next save
+                return
             try:
                 await self._servers.retire(here, self._order.type, RETIRE_QUIET_MS)
             except RoostError as error:
@@ -248,53 +317,47 @@ class Outward:
             room = min(room, self._quota_left(source))
         if room <= 0 or not len(source.line):
             return []
-        shifts: list[Shift] = []
-        targets = self._targets(here, now)
-        groups = source.line.take(source.bucket.take(source.pace.rate, now, room), self._wanted)
-        for number, group in enumerate(groups):
-            to = self._choose(targets, len(group))
-            if to is None:
-                self.waits_for = "no server has room for more users"
-                source.line.put_back(groups[number:])
-                break
-            source.under_way.update(group)
-            self._to[to.server_id] += len(group)
-            self._added[to.server_id] += len(group)
-            shifts.append(Shift(source.owner.server_id, group, source.owner, to.owner, self.force))
+        targets, most = self._targets.of(here, now), source.bucket.take(source.pace.rate, now, room)
+        shifts, aside = self._place(source, targets, most)
+        source.line.put_back(aside)
+        if aside:
+            self.waits_for = "no server has room for more users"
+        if aside and not shifts and not source.is_stuck:  # what is known of its people gets old
+            source.look_at = now + LOOK_S
+        source.is_stuck = not shifts and (source.is_stuck or bool(aside))
         return shifts
 
-    def _targets(self, here: Standing, now: float) -> list[Standing]:
-        order, view = self._order, self._view
-        found = targets_for(order.to, order.version, order.sources, view.standings, view.busy)
-        return [
-            one
-            for one in found
-            if one.can_read(here.min_reader)
-            and self._left_out.get(one.server_id, 0.0) <= now
-            and (self._is_drain or one.version == here.version)
-        ]
+    def _place(
+        self, source: Source, targets: list[Standing], most: int
+    ) -> tuple[list[Shift], list[tuple[str, ...]]]:
+        """Moves of `most` users of the line, and the groups that fit nowhere now: they hold up nobody."""
+        shifts: list[Shift] = []
+        aside: list[tuple[str, ...]] = []
+        too_large: float = math.inf
+        while most > 0 and too_large > 1 and (groups := deque(source.line.take(most, self._wanted))):
+            while groups:
+                group = groups.popleft()
+                to = self._targets.choose(targets, len(group)) if len(group) < too_large else None
+                if to is not None:
+                    shifts.append(self._shift(source, group, to))
+                    most -= len(group)
+                elif self.force and 0 < self._targets.most_room(targets) < len(group):
+                    groups.extendleft((user,) for user in reversed(group))
+                else:
+                    aside.append(group)
+                    too_large = min(too_large, len(group))
+        return shifts, aside
 
-    def _choose(self, targets: list[Standing], users: int) -> Standing | None:
-        """The emptiest that has room, with those on their way counted."""
-        counted = [one._replace(users=one.users + self._added[one.server_id]) for one in targets]
-        fit = [
-            one
-            for one in counted
-            if (one.room is None or one.room >= users) and self._to[one.server_id] + users <= AT_TARGET
-        ]
-        return min(fit, key=lambda one: (one.crowding, one.server_id), default=None)
+    def _shift(self, source: Source, group: tuple[str, ...], to: Standing) -> Shift:
+        source.under_way.update(group)
+        self._targets.sent(to.server_id, len(group))
+        return Shift(source.owner.server_id, group, source.owner, to.owner, self.force)
 
     def _wanted(self, user: str) -> bool:
         order = self._order
         if not order.canary or self._progress.canary_done:
             return True
         return is_canary(user, order.id, order.canary)
-
-    def _strike(self, target: str, now: float) -> None:
-        self._strikes[target] += 1
-        if self._strikes[target] >= STRIKES:
-            self._strikes[target] = 0
-            self._left_out[target] = now + LEFT_OUT_S
 
     def _tell(self) -> None:
         """Into the progress: the rate, and who cannot move."""

@@ -153,8 +153,8 @@ class JobRecords:
     async def turn(
         self, job: Job, to: JobState, why: str, allowed: Sequence[JobState]
     ) -> Turned | NotSo | Running | Unknown:
-        """An operator's order; one that had ended takes its servers again."""
-        servers = " ".join(job.sources) if job.is_over else ""
+        """An operator's order; a rollback takes its servers again, which are free once nobody moves."""
+        servers = " ".join(job.sources) if to == "rolling-back" else ""
         return await self._turn(id=job.id, to=to, why=why, servers=servers, allowed=allowed)
 
     async def save(

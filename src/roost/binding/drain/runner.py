@@ -201,10 +201,11 @@ class Runner:
         return True
 
     async def _wind_down(self, now: float) -> Turn:
-        """No new moves; those under way end, then the sources are open as before."""
+        """No new moves; those under way end, while the gates count, then the sources are open as before."""
         if self._moving.is_busy or not await self._reopen(now):
             return self._stay()
-        return await self._reconcile("cancelled", self.why, now)
+        self.progress.outcome, self.progress.outcome_why = "cancelled", self.why
+        return Turn("cancelled", "reconciling", free=True)
 
     async def _reopen(self, now: float) -> bool:
         self._is_reopened = self._is_reopened or await self._sources.reopen(now)
@@ -237,6 +238,7 @@ class Runner:
         if not isinstance(saved, Saved):
             return False
         moving.log, self._saved_at = rest, now
+        self._outward.saved()
         if saved.state != self.state:
             self._is_reopened = self._is_counted_again = False
             self._witnesses.wait_anew()

@@ -1,5 +1,6 @@
 #!lua
--- An operator turns a job into another state. One that has ended and goes on (a rollback) takes its servers again.
+-- An operator turns a job into another state. A rollback takes the job's servers again: they are free from the moment that
+-- nobody is moved any more.
 --
 -- KEYS @drain
 --   active busy job feed bell
@@ -7,13 +8,13 @@
 --   id          string  of the job
 --   to          string  the state to be
 --   why         string  for people
---   servers     string  ids of its servers, with spaces between: taken if it had ended
+--   servers     string  ids of its servers, with spaces between: taken again; empty: none
 --   now         int     test override of the server's clock in µs; empty outside tests
 --   allowed...  string  states from which this may be
 -- REPLY
 --   TURNED                so it is, or was already
 --   NOT_SO state:string   it is in another state
---   RUNNING id:string     it had ended, and another job has one of the servers by now
+--   RUNNING id:string     another job has one of the servers by now
 --   UNKNOWN               there is no such job
 -- FLAGS idempotent
 

@@ -11,12 +11,12 @@
 --   server       string  server id of who asks
 --   life         string  of who asks
 --   above        int     the new epoch is above this one
---   why          string  renewed, or returned: from a move
+--   why          string  renewed, or returned: from a move; move-expired: only if there is a mark, and its time is over
 --   max_step_ms  int     the most that this look may add to the lease clock
 --   now          int     test override of the server's clock in µs; empty outside tests
 -- REPLY
 --   RENEWED epoch:int previous:int   held under this epoch; the one before it
---   NOT_OWNER fields:[string]        another holds the user, or who asks has no lease; the record as it is
+--   NOT_OWNER fields:[string]        another holds the user, who asks has no lease, or the mark is not over; the record
 -- FLAGS idempotent
 
 -- @include partition_clock
@@ -29,7 +29,8 @@
 local ctx = partition_clock(keys, args.now, args.max_step_ms)
 local record = record_read(keys, args.type, args.user)
 local is_mine = record.s == '' or (record.s == args.server and record.l == args.life)
-if not is_mine or not server_live(keys, ctx, args.type, args.server, args.life) then
+local is_due = args.why ~= 'move-expired' or (record.st == 'M' and record.dt <= ctx.clock)
+if not is_mine or not is_due or not server_live(keys, ctx, args.type, args.server, args.life) then
   return { 'NOT_OWNER', record_list(record) }
 end
 local epoch = epoch_above(record, args.above, ctx.now)

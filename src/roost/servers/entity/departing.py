@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("roost.entity")
 
+LONGEST_LATER_MS = 3_600_000
+"""What a class says beyond it counts as this."""
 UNKNOWN = (Code.DEADLINE, Code.FAILED)
 """Answers that leave open whether it was done."""
 TIMED = {
@@ -57,16 +60,30 @@ class Report(NamedTuple):
 def willingness(session: Session) -> words.Willing | words.Unwilling:
     """What the class says; what raises, or says something else, is to be asked again."""
     try:
-        said = session.entity.can_move()
+        return _said(session.entity.can_move())
     except Exception as error:
         log.error("can_move failed", exc_info=error, extra={"userId": session.user})
         return words.Unwilling("later", "can_move failed", 1000)
-    match said:
+
+
+def _said(answer: object) -> words.Willing | words.Unwilling:
+    """As a message can carry it: the answer for all users must not fail for one."""
+    match answer:
         case Later(seconds):
-            return words.Unwilling("later", "", max(0, int(seconds * 1000)))
+            return words.Unwilling("later", "", _retry_ms(seconds))
         case Pinned(why):
-            return words.Unwilling("pinned", str(why)[:200])
-    return words.Willing(str(getattr(said, "party", "")))
+            return words.Unwilling("pinned", _text(why)[:200])
+    return words.Willing(_text(getattr(answer, "party", "")))
+
+
+def _retry_ms(seconds: Any) -> int:
+    if not isinstance(seconds, int | float) or math.isnan(seconds):
+        raise TypeError(f"Later({seconds!r}) says no time")
+    return int(min(max(0, seconds * 1000), LONGEST_LATER_MS))
+
+
+def _text(said: object) -> str:
+    return str(said).encode(errors="replace").decode()
 
 
 class Departure(HostTurn):

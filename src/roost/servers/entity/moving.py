@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from roost.binding.model import Record
 from roost.binding.move import Phase
 from roost.binding.party import MOST_IN_PARTY, orders
 from roost.binding.protocol import Terms, Willing
-from roost.binding.scripts import Released
+from roost.binding.scripts import Released, Renewed
 from roost.core.errors import RoostError
 from roost.core.histogram import Histogram
 from roost.core.owner import Owner
@@ -95,7 +96,8 @@ class Mover:
             task.add_done_callback(ended)
 
     def _groups(self, users: list[str], *, force: bool) -> list[tuple[str, list[str]]]:
-        """Each user alone, or with all who name the same party; by force alone too if it is too large."""
+        """Each user alone, or with all who name the same party; by force only with those of it who were asked
+        for, and alone too if these are too many."""
         sessions, parties = self._host.sessions, dict[str, list[str]]()
         alone: list[tuple[str, list[str]]] = []
         for user in users:
@@ -103,11 +105,12 @@ class Mover:
             if not party:
                 alone.append(("", [user]))
             elif party not in parties:
-                parties[party] = sorted(one.user for one in sessions.values() if _party_of(one) == party)
+                among = users if force else sessions
+                parties[party] = sorted(one for one in among if _party_of(sessions.get(one)) == party)
         whole: list[tuple[str, list[str]]] = []
         for party, members in parties.items():
             if force and len(members) > MOST_IN_PARTY:
-                alone += [("", [user]) for user in users if user in members]
+                alone += [("", [user]) for user in members]
             else:
                 whole.append((party, members))
         return alone + whole
@@ -171,16 +174,26 @@ class ReleaseUnloaded(HostTurn):
         try:
             record = await host.bindings.read(host.type, user)
             if record is not None and record.owner == me:
-                answer = await host.bindings.release(host.type, user, me, record.epoch)
+                epoch = await self._without_mark(me, record)
+                answer = await host.bindings.release(host.type, user, me, epoch)
                 why = "not in memory" if isinstance(answer, Released) else "the map changes"
                 outcome = "released" if isinstance(answer, Released) else "later"
-                report = Report(user, outcome, why, {}, record.epoch)
+                report = Report(user, outcome, why, {}, epoch)
         except RoostError as error:
             report = Report(user, "later", error.message, {}, 0)
         finally:
             host.residence.end(self.session, moved(None))
             if not self.over.done():
                 self.over.set_result(report)
+
+    async def _without_mark(self, me: Owner, record: Record) -> int:
+        """The epoch to release under. Whoever asks for a user ends a mark that is over, but one who has left
+        is asked for by nobody. Before that time the target may hold them, and say so again."""
+        if record.state != "M":
+            return record.epoch
+        host, user = self.host, self.session.user
+        answer = await host.bindings.renew(host.type, user, me, above=record.epoch, why="move-expired")
+        return answer.epoch if isinstance(answer, Renewed) else record.epoch
 
 
 async def _as_party(going: Sequence[Departure]) -> list[Report]:

@@ -200,8 +200,8 @@ class Release(HostTurn):
     async def run(self) -> None:
         session = self.session
         was_used = self._idle_since is not None and session.used_at > self._idle_since
-        if not session.is_open or was_used or len(session.line):
-            return
+        if not session.is_open or session.in_doubt or was_used or len(session.line):
+            return  # the mark of a move of which nobody knows is ended by whoever has the session: a claim
         if session.client:
             session.client, session.is_let_go = "", True
             if self.host.has_on_logout:

@@ -1,8 +1,8 @@
 """Counts for drains: sees which jobs run, opens a book for each, and tells what is in it.
 
-A job that is seen is told of at once, because the first user is not moved before every gate counts. When it
-moves nobody any more, what was taken until then is waited for, and the last report is told. A store that does
-not answer stops no counting.
+A job that is seen is told of at once, because the first user is not moved before every gate counts. When no
+move is under way any more, what was taken until then is waited for, and the last report is told. A store that
+does not answer stops no counting.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Witness:
             if account is None:
                 account = self.accounts[job.id] = self._open(job)
             account.state = job.state
-            if job.moves_nobody:
+            if job.is_settled:
                 self._stop(account)
             else:
                 self._begin(account)

@@ -83,9 +83,14 @@ def test_a_rollback_has_those_left_whom_it_has_not_brought_back() -> None:
         ("running", False),
         ("paused", False),
         ("rolling-back", False),
+        ("cancelled", False),  # moves are still under way; once they are not it is reconciling
         ("reconciling", True),
-        ("cancelled", True),
+        ("done", True),
     ],
 )
 def test_when_the_last_reports_are_wanted(state: Any, is_last: bool) -> None:
-    assert RunningJob("j1", "entity", (), state, 1).moves_nobody is is_last
+    assert RunningJob("j1", "entity", (), state, 1).is_settled is is_last
+
+
+def test_a_cancelled_job_moves_nobody_new() -> None:
+    assert RunningJob("j1", "entity", (), "cancelled", 1).moves_nobody

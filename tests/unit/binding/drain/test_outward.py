@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from roost.binding.drain import outward as module
 from roost.binding.drain.line import FIRST_WAIT_S, Surveyed
 from roost.binding.drain.model import Order, Progress
 from roost.binding.drain.movers import Moved
@@ -21,19 +25,40 @@ class Servers:
 
     def __init__(self) -> None:
         self.users = list(USERS)
+        self.parties: dict[str, str] = {}
         self.surveys = 0
+        self.retired = 0
 
     async def survey(self, at: Standing, type_: str) -> list[Surveyed]:
         self.surveys += 1
-        return [Surveyed(user, True, 0, False, "now") for user in self.users]
+        return [Surveyed(user, True, 0, False, "now", self.parties.get(user, "")) for user in self.users]
+
+    async def retire(self, at: Standing, type_: str, quiet_ms: int) -> None:
+        self.retired += 1
 
 
-def standing(owner: Owner, users: int, *, is_closed: bool) -> Standing:
-    return Standing(owner, f"i{owner.server_id}", "1.0", ("h", 1), not is_closed, is_closed, users, 0, 0, 0)
+def standing(owner: Owner, users: int, *, is_closed: bool, capacity: int = 0) -> Standing:
+    instance = f"i{owner.server_id}"
+    return Standing(owner, instance, "1.0", ("h", 1), not is_closed, is_closed, users, capacity, 0, 0)
 
 
-def outward(servers: Servers, canary: int) -> Outward:
-    standings = {"501": standing(OLD, len(USERS), is_closed=True), "502": standing(NEW, 0, is_closed=False)}
+def fleet(room: int = 0) -> dict[str, Standing]:
+    """`room`: at the only other server; 0: without limit."""
+    return {
+        "501": standing(OLD, len(USERS), is_closed=True),
+        "502": standing(NEW, 100 if room else 0, is_closed=False, capacity=room and 100 + room),
+    }
+
+
+def outward(
+    servers: Servers,
+    canary: int = 0,
+    *,
+    standings: dict[str, Standing] | None = None,
+    rate: int = 1000,
+    force: bool = False,
+) -> Outward:
+    standings = standings or fleet()
 
     async def binders(*_: Any, **__: Any) -> list[str]:
         return []
@@ -54,12 +79,13 @@ def outward(servers: Servers, canary: int) -> Outward:
         version="",
         quota={},
         by="",
-        rate=1000,
+        rate=rate,
         canary=canary,
         max_block_ms=500,
         deadline_s=60,
     )
-    return Outward(order, Progress(), view, servers, 0.0)  # type: ignore[arg-type]
+    progress = Progress(started_at=1.0 if force else time.time())
+    return Outward(order, progress, view, servers, 0.0)  # type: ignore[arg-type]
 
 
 async def test_a_canary_is_not_over_while_a_move_of_it_was_never_sent() -> None:
@@ -103,3 +129,95 @@ async def test_a_line_of_others_is_looked_at_once_a_second_while_the_canary_wait
         await out.next(1.0 + step / 100)
 
     assert servers.surveys == 2
+
+
+PARTY = tuple(USERS[:5])
+
+
+def with_a_party(*more: str) -> Servers:
+    """A party of five at the head of the line, and others."""
+    servers = Servers()
+    servers.users = [*PARTY, *more]
+    servers.parties = dict.fromkeys(PARTY, "raid")
+    return servers
+
+
+async def test_a_party_that_fits_nowhere_stops_nobody_behind_it() -> None:
+    out = outward(
+        with_a_party("x", "y"), standings=fleet(4), rate=10
+    )  # a token a step: the party would take each
+
+    found = [shift.users for step in range(1, 5) for shift in await out.next(step / 10)]
+
+    assert found == [("x",), ("y",)]
+    assert out.waits_for
+
+
+async def test_a_party_that_did_not_fit_is_the_next_where_there_is_room() -> None:
+    standings = fleet(4)
+    out = outward(with_a_party("x"), standings=standings)
+    assert [shift.users for shift in await out.next(1.0)] == [("x",)]
+
+    standings |= fleet()
+
+    assert [shift.users for shift in await out.next(1.1)] == [PARTY]
+
+
+async def test_by_force_a_party_that_fits_nowhere_goes_one_by_one() -> None:
+    out = outward(with_a_party(), standings=fleet(3), force=True)
+
+    assert [shift.users for shift in await out.next(1.0)] == [(user,) for user in PARTY[:3]]
+
+
+async def test_by_force_a_party_stays_together_that_only_waits_for_moves_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AT_TARGET", 4)
+    out = outward(with_a_party(), force=True)
+    assert await out.next(1.0) == []
+
+    monkeypatch.setattr(module, "AT_TARGET", 128)
+
+    assert [shift.users for shift in await out.next(1.1)] == [PARTY]
+
+
+async def test_a_source_whose_people_find_no_room_is_looked_at_once_a_second() -> None:
+    servers = with_a_party()
+    out = outward(servers, standings=fleet(4))
+    for step in range(21):
+        assert await out.next(1.0 + step / 10) == []
+    assert servers.surveys == 3
+
+    servers.parties = {}  # they have left it
+
+    assert len(await out.next(1.0 + 3 * LOOK_S)) == 4
+
+
+async def test_a_source_that_emptied_by_itself_while_there_was_no_room_is_empty() -> None:
+    servers = with_a_party()
+    out = outward(servers, standings=fleet(4))
+    await out.next(1.0)
+    servers.users = []
+
+    await out.next(1.0 + LOOK_S)
+    out.saved()
+    await out.next(1.0 + 2 * LOOK_S)
+
+    assert out.is_over
+    assert servers.retired == 1
+
+
+async def test_a_server_is_told_to_leave_once_it_is_saved_that_it_is_empty() -> None:
+    servers = Servers()
+    servers.users = []
+    out = outward(servers)
+    for step in range(5):
+        await out.next(1.0 + step)
+    assert servers.retired == 0
+    assert not out.is_over
+
+    out.saved()
+    await out.next(6.0)
+
+    assert servers.retired == 1
+    assert out.is_over

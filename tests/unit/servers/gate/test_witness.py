@@ -132,6 +132,21 @@ async def test_a_job_that_is_gone_is_counted_no_more() -> None:
     assert (scene.town.carrier.books, scene.witness.accounts) == ((), {})
 
 
+async def test_what_is_lost_while_moves_of_a_cancelled_job_are_under_way_is_counted() -> None:
+    scene = Scene()
+    scene.town.settle()
+    scene.board.states["job-1"] = "running"
+    await scene.witness.step()
+    scene.board.states["job-1"] = "cancelled"
+    await scene.witness.step()
+    scene.town.say("a")
+    scene.town.take().ok(b"1", 10)
+    scene.board.states["job-1"] = "reconciling"
+    await scene.witness.step()
+
+    assert (scene.last().is_final, scene.last().taken) == (True, 1)
+
+
 async def test_a_rollback_goes_on_in_the_same_book() -> None:
     scene = Scene()
     scene.town.settle()
@@ -139,7 +154,7 @@ async def test_a_rollback_goes_on_in_the_same_book() -> None:
     await scene.witness.step()
     scene.town.say("a")
     scene.town.take().ok(b"1", 10)
-    scene.board.states["job-1"] = "cancelled"
+    scene.board.states["job-1"] = "reconciling"
     await scene.witness.step()
     assert scene.last().is_final
 
