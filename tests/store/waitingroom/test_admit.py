@@ -224,7 +224,36 @@ async def test_the_pace_of_each_line_is_learnt(two_lines: World) -> None:
     await world.report(cap=1000)
     await world.pass_ms(10_000, issue=2)
     numbers = await world.numbers()
-    assert (numbers["fast"], numbers["slow"], numbers["fast:vip"]) == ("2000", "2000", "0")
+    assert (numbers["fast"], numbers["slow"], numbers.get("fast:vip")) == ("2000", "2000", None)
+
+
+async def test_a_rush_after_an_idle_hour_is_told_how_fast_it_moves(world: World) -> None:
+    """Time in which nobody waited says nothing; it was taken for a line that stands still."""
+    await world.pass_ms(3_600_000, issue=2, step_ms=2000)
+    await world.touch(*await world.crowd(100), poll_ms=60_000)
+    await world.report(cap=1000)
+    await world.pass_ms(3000, issue=2)
+    numbers = await world.numbers()
+    assert (numbers["fast"], numbers["slow"]) == ("2000", "2000")
+
+
+async def test_who_comes_one_by_one_does_not_make_the_line_slow(world: World) -> None:
+    await world.touch(*await world.crowd(100), poll_ms=60_000)
+    await world.report(cap=100)
+    await world.pass_ms(10_000, issue=10)
+    for number in range(20):
+        await world.waits(f"late{number}")
+        await world.report(cap=101 + number)
+        assert [ticked.issued for ticked in await world.pass_ms(1000, issue=10)] == [1]
+    assert (await world.numbers())["fast"] == "10000"
+
+
+async def test_a_pace_is_a_mean_over_what_was_seen_of_it(world: World) -> None:
+    await world.touch(*await world.crowd(100), poll_ms=60_000)
+    await world.report(cap=1000)
+    await world.pass_ms(5000, issue=10)
+    await world.pass_ms(5000, issue=0)
+    assert (await world.numbers())["fast"] == "5000"
 
 
 async def test_the_error_of_what_people_were_told_is_measured(world: World) -> None:

@@ -79,8 +79,9 @@ local issued, tickets, traces = lines_issue(keys, ctx, lines, wanted, math.min(f
 local length = 0
 for _, line in ipairs(lines) do
   redis.call('HSET', keys.world, 'credit' .. line.suffix, math.max(-weights, math.min(weights, line.credit)))
-  line_pace(keys, ctx, line.suffix, line.issued)
-  length = length + redis.call('ZCARD', keys.waiting .. line.suffix)
+  local left = redis.call('ZCARD', keys.waiting .. line.suffix)
+  line_pace(keys, ctx, line.suffix, line.issued, left)
+  length = length + left
 end
 world_audit(keys, issued)
 return { 'TICKED', issued, expired, gone, length, room - issued, more, tickets, traces }
