@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from roost.api.binding import ENTITY, Home
 from roost.api.discovery import Beat, BeatReply, EndCause, Registered
 from roost.api.queue import WORLD
+from roost.core.backoff import Backoff
 from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
 from roost.core.loops import Loops
 from roost.sdk.door import Door
@@ -40,6 +41,8 @@ LONGEST_DEFAULT_TTL_S = 30.0
 HELD_BACK_S = 60.0
 """Where several die together, leases are prolonged: only some of a fleet end in ten seconds (`reaper.py`)."""
 ID_RETRY_S = 1.0
+LAST_S = 1.0
+"""How long a server that ends tries to be removed: who stops it does not wait for ever."""
 STRANGER_INTERVAL_S = 5.0
 """Between the beats for somebody whose lease we do not know: three in the shortest default one."""
 
@@ -208,8 +211,26 @@ class Client(Looking):
                 yield registration
         finally:
             if registration.ended is None:
-                with contextlib.suppress(StoreError, UnknownInstance):
-                    await asyncio.shield(self.remove(registered.instance_id, type, group))
+                await asyncio.shield(self._remove_at_last(registration, type, group))
+
+    async def _remove_at_last(self, me: Registration, type_: str, group: str) -> None:
+        """On the way out: tried again for a moment. Where the store stays away the lease ends by itself."""
+        self._registrations.pop(me.instance_id, None)
+        if self._heart is not None:
+            self._heart.drop(me.instance_id)
+        until, pauses = time.monotonic() + LAST_S, Backoff()
+        while True:
+            try:
+                await (await self._registry()).remove(me.instance_id, type_, group, me.life, "terminated")
+            except UnknownInstance:
+                return
+            except StoreError as error:
+                if time.monotonic() > until:
+                    log.warning("not removed", extra={"instanceId": me.instance_id, "reason": error.message})
+                    return
+            else:
+                return
+            await asyncio.sleep(pauses.next())
 
     async def _register_when_free(self, **fields: Any) -> Registered:
         deadline = time.monotonic() + 2 * (self._ttl_seconds or LONGEST_DEFAULT_TTL_S) + HELD_BACK_S

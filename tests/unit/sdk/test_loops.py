@@ -84,6 +84,28 @@ async def test_who_lives_on_is_no_predecessor(monkeypatch: pytest.MonkeyPatch) -
                 pass
 
 
+async def test_who_ends_while_the_store_blinks_is_removed_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    transport = FakeTransport()
+    async with transport.client() as client:
+        async with client.registered(type="game", group="kr-1") as me:
+            transport.script.refuse("remove", StoreUnavailable("one moment"), times=2)
+        assert me.instance_id not in transport.registry.instances
+        assert "not removed" not in caplog.text
+
+
+async def test_who_ends_while_the_store_stays_away_says_so_and_goes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(client_module, "LAST_S", 0.1)
+    transport = FakeTransport()
+    async with transport.client() as client:
+        async with client.registered(type="game", group="kr-1"):
+            transport.script.refuse("remove", StoreUnavailable("it is away"))
+        assert "not removed" in caplog.text
+
+
 # -- the heart
 
 
