@@ -61,6 +61,8 @@ export class Place {
   now: PlaceReply | undefined;
   readonly world: string;
   #hasLeft = false;
+  /** The answer whose ticket was given out: that may be used by now, or over, so only a later answer has one. */
+  #givenOut: PlaceReply | undefined;
   /** Between two questions of who was cut off and still counts as inside: most servers notice at once. */
   readonly #cutOff = new Backoff(ASK_AGAIN_MS, LONGEST_RETRY_MS);
 
@@ -103,25 +105,26 @@ export class Place {
    */
   async *changes(signal: AbortSignal = new AbortController().signal): AsyncGenerator<PlaceReply, void, undefined> {
     const news = this.options.push === false ? undefined : new News(this.session, () => this.#eventsPath(), () => this.#proof());
-    if (this.now) yield this.now;
-    while (!signal.aborted && !this.#hasLeft && !isTicket(this.now)) {
+    if (this.now && this.now !== this.#givenOut) yield this.now;
+    while (!signal.aborted && !this.#hasLeft && !this.#hasTicket()) {
       if (news && this.now?.status === "WAITING") {
         for await (const reply of news.listen(signal)) {
           yield this.#note(reply);
           if (reply.status !== "WAITING") break;
         }
-        if (isTicket(this.now)) return;
+        if (this.#hasTicket()) return;
       }
       await pause(this.#waitMs(), signal);
       if (!signal.aborted && !this.#hasLeft) yield await this.#askAgain(signal);
     }
   }
 
-  /** Wait for the turn. */
+  /** Wait for the turn. Called again, it asks again: it gives a ticket that an answer has named since. */
   async ticket(signal?: AbortSignal): Promise<Ticket> {
     for await (const _ of this.changes(signal));
     signal?.throwIfAborted();
-    if (!isTicket(this.now)) throw new RoostError("the place was given up");
+    if (!this.#hasTicket()) throw new RoostError("the place was given up");
+    this.#givenOut = this.now;
     const { ticketId, serverUrl, expiresInMs } = this.now!;
     return { ticketId, serverUrl, expiresInMs };
   }
@@ -138,8 +141,6 @@ export class Place {
         return await openSocket(ticket, options.WebSocket);
       } catch (error) {
         if (!(error instanceof StoreError)) throw error;
-        await pause(ASK_AGAIN_MS, options.signal);
-        await this.#askAgain(options.signal);
       }
     }
   }
@@ -176,7 +177,12 @@ export class Place {
     return this.now?.status !== "WAITING" && this.now?.status !== "PROMOTED";
   }
 
+  #hasTicket(): boolean {
+    return this.now !== this.#givenOut && this.now?.status === "PROMOTED" && this.now.ticketId !== "" && this.now.serverUrl !== "";
+  }
+
   #waitMs(): number {
+    if (this.now === this.#givenOut) return ASK_AGAIN_MS;
     if (this.now?.status === "NONE") return 0;
     if (this.now?.status === "ENTERED") return this.now.expiresInMs > 0 ? 0 : this.#cutOff.next();
     return this.now?.nextPollMs || ASK_AGAIN_MS;
@@ -221,10 +227,6 @@ class News {
     }
     this.#nextAt = performance.now() + this.#backoff.next();
   }
-}
-
-function isTicket(now: PlaceReply | undefined): boolean {
-  return now?.status === "PROMOTED" && now.ticketId !== "" && now.serverUrl !== "";
 }
 
 /** Whether the same call may go better later. */

@@ -1,0 +1,74 @@
+/** A player's way through a waiting room whose answers the test writes, to game servers that hear or do not. */
+
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import type { PlaceReply } from "../src/api.js";
+import type { WebSocketClass } from "../src/lines.js";
+import { enter, type Place } from "../src/waitingroom.js";
+import { settled } from "./support.js";
+
+type Answer = Partial<PlaceReply> | Response;
+
+const inside: Answer = { status: "ENTERED", nextPollMs: 30_000 };
+const ticket = (ticketId: string, serverUrl = "ws://one/"): Answer => ({ status: "PROMOTED", ticketId, serverUrl, expiresInMs: 60_000, nextPollMs: 2000 });
+
+/** A gateway that gives these answers to entries and questions, one after the other, the last one again and again. */
+async function entered(...answers: (Answer | (() => Answer))[]): Promise<{ place: Place; asked: string[] }> {
+  const asked: string[] = [];
+  const fetch = async (request: Request): Promise<Response> => {
+    asked.push(`${request.method} ${new URL(request.url).pathname}`);
+    if (request.method === "DELETE") return new Response(null, { status: 204 });
+    const next = answers.length > 1 ? answers.shift()! : answers[0]!;
+    const answer = typeof next === "function" ? next() : next;
+    return answer instanceof Response ? answer : Response.json({ receipt: "r", ticketId: "", serverUrl: "", expiresInMs: 0, ...answer });
+  };
+  return { place: await enter("http://gw", { userId: "ann" }, { push: false, fetch }), asked };
+}
+
+/** Game servers by what their URL says: `ws://silent` takes the connection and says nothing. */
+const shown: string[] = [];
+class Socket extends EventTarget {
+  constructor(private readonly url: string) {
+    super();
+    if (!url.includes("silent")) queueMicrotask(() => this.dispatchEvent(new Event("open")));
+  }
+
+  send(said: string): void {
+    shown.push(`${new URL(this.url).hostname} ${JSON.parse(said).ticketId}`);
+  }
+
+  close(): void {
+    setImmediate(() => this.dispatchEvent(new Event("close")));
+  }
+}
+const options = { WebSocket: Socket as unknown as WebSocketClass };
+
+/** A promise whose pauses pass. */
+async function done<Value>(promise: Promise<Value>): Promise<Value> {
+  let isOver = false;
+  const end = () => (isOver = true);
+  promise.then(end, end);
+  for (let n = 0; n < 400 && !isOver; n++) {
+    await settled();
+    mock.timers.tick(500);
+  }
+  assert.ok(isOver, "it never ends");
+  return promise;
+}
+
+beforeEach(() => (shown.splice(0), mock.timers.enable({ apis: ["setTimeout"] })));
+afterEach(() => mock.timers.reset());
+
+test("after a lost connection the next ticket is asked for: the last one is used", async () => {
+  const { place, asked } = await entered(ticket("t1"), inside, { ...inside, expiresInMs: 9000 }, ticket("t2"));
+  await done(place.join(options));
+  await done(place.join(options));
+  assert.deepEqual(shown, ["one t1", "one t2"]);
+  assert.deepEqual(asked, ["POST /api/queue/entry", "GET /api/queue/status", "POST /api/queue/entry", "POST /api/queue/entry"]);
+});
+
+test("a ticket that a server refused is shown to the server that the next answer names", async () => {
+  const { place } = await entered(ticket("t1"), ticket("t1", "ws://two/"));
+  await done(place.join(options));
+  assert.equal((await done(place.ticket())).serverUrl, "ws://two/");
+});
