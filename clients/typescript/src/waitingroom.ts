@@ -9,7 +9,7 @@
  */
 
 import type { EntryInput, PlaceReply } from "./api.js";
-import { RoostError, StoreError, TokenRefused, TooManyRequests, Unavailable, WorldClosed, errorOf } from "./errors.js";
+import { RoostError, StoreError, StoreUnavailable, TokenRefused, TooManyRequests, Unavailable, WorldClosed, errorOf } from "./errors.js";
 import { events } from "./events.js";
 import { CONNECT_MS, socketClass, type WebSocketClass } from "./lines.js";
 import { Session, type Fetch } from "./session.js";
@@ -247,6 +247,8 @@ function openSocket(ticket: Ticket, given?: WebSocketClass): Promise<WebSocket> 
     await opened;
     socket.send(JSON.stringify({ ticketId: ticket.ticketId }));
     return socket;
+  }).catch(error => {
+    throw error instanceof StoreError ? error : new StoreUnavailable(`${ticket.serverUrl} does not answer`);
   });
 }
 

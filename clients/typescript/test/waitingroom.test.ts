@@ -72,3 +72,9 @@ test("a ticket that a server refused is shown to the server that the next answer
   await done(place.join(options));
   assert.equal((await done(place.ticket())).serverUrl, "ws://two/");
 });
+
+test("a server that takes the connection and says nothing costs only time", async () => {
+  const { place } = await entered(ticket("t1", "ws://silent/"), ticket("t1", "ws://two/"));
+  await done(place.join(options));
+  assert.deepEqual(shown, ["two t1"]);
+});
