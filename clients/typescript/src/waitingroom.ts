@@ -75,14 +75,9 @@ export class Place {
    * Enter, or enter again: the same person has the same place. Whoever has a place, a ticket or a held place shows
    * only the receipt; `TokenRefused` then asks for a fresh signature.
    */
-  async enter(signal?: AbortSignal): Promise<PlaceReply> {
+  enter(signal?: AbortSignal): Promise<PlaceReply> {
     this.#hasLeft = false;
-    try {
-      return await this.#enter(this.receipt && this.now ? "" : await this.#signature(), signal);
-    } catch (error) {
-      if (!(error instanceof TokenRefused) || !this.receipt || !this.who.signature) throw error;
-      return this.#enter(await this.#signature(), signal);
-    }
+    return this.#enterAgain(signal);
   }
 
   /** Ask about the place. It is also the sign that somebody is there: do so after `nextPollMs`, not sooner. */
@@ -147,6 +142,15 @@ export class Place {
 
   // -- inside
 
+  async #enterAgain(signal?: AbortSignal): Promise<PlaceReply> {
+    try {
+      return await this.#enter(this.receipt && this.now ? "" : await this.#signature(), signal);
+    } catch (error) {
+      if (!(error instanceof TokenRefused) || !this.receipt || !this.who.signature) throw error;
+      return this.#enter(await this.#signature(), signal);
+    }
+  }
+
   async #enter(signature: string, signal?: AbortSignal): Promise<PlaceReply> {
     const body = { ...this.who, world: this.world, signature };
     const params = { header: this.#proof() };
@@ -158,12 +162,13 @@ export class Place {
     return typeof signature === "function" ? signature() : signature;
   }
 
-  /** Ask until there is an answer: one of the other side, or a refusal that repeating cannot cure. */
+  /** Ask until there is an answer: one of the other side, or a refusal that repeating cannot cure. Who left asks no more. */
   async #askAgain(signal?: AbortSignal): Promise<PlaceReply> {
     const backoff = new Backoff(FIRST_RETRY_MS, LONGEST_RETRY_MS);
     for (;;) {
+      if (this.#hasLeft && this.now) return this.now;
       try {
-        return await (this.#mustEnter() ? this.enter(signal) : this.status(signal));
+        return await (this.#mustEnter() ? this.#enterAgain(signal) : this.status(signal));
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof TokenRefused && !this.#mustEnter()) this.#note({ ...this.now!, status: "NONE", receipt: "" });

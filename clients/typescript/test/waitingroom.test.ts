@@ -78,3 +78,17 @@ test("a server that takes the connection and says nothing costs only time", asyn
   await done(place.join(options));
   assert.deepEqual(shown, ["two t1"]);
 });
+
+test("who gives up while the world is closed is not entered when it opens", async () => {
+  let isOpen = false;
+  const closed = () => Response.json({ error: { code: "WORLD_CLOSED", message: "closed" } }, { status: 503, headers: { "Retry-After": "5" } });
+  const waiting: Answer = { status: "WAITING", rank: 1, nextPollMs: 2000 };
+  const { place, asked } = await entered(waiting, { status: "NONE" }, () => isOpen ? waiting : closed());
+  const turn = assert.rejects(done(place.ticket()), /given up/);
+  for (let n = 0; n < 20; n++) await settled();
+  await place.leave();
+  const { length } = asked;
+  isOpen = true;
+  await turn;
+  assert.deepEqual(asked.slice(length), []);
+});
