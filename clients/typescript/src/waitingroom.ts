@@ -9,7 +9,7 @@
  */
 
 import type { EntryInput, PlaceReply } from "./api.js";
-import { RoostError, StoreError, StoreUnavailable, TokenRefused, TooManyRequests, Unavailable, WorldClosed, errorOf } from "./errors.js";
+import { RoostError, StoreError, StoreUnavailable, TokenRefused, WorldClosed, errorOf, isNotNow } from "./errors.js";
 import { events } from "./events.js";
 import { CONNECT_MS, socketClass, type WebSocketClass } from "./lines.js";
 import { Session, type Fetch } from "./session.js";
@@ -236,7 +236,7 @@ class News {
 
 /** Whether the same call may go better later. */
 function isPassing(error: unknown): error is RoostError {
-  return error instanceof StoreError || error instanceof Unavailable || error instanceof TooManyRequests || error instanceof WorldClosed;
+  return isNotNow(error) || error instanceof StoreError || error instanceof WorldClosed;
 }
 
 function openSocket(ticket: Ticket, given?: WebSocketClass): Promise<WebSocket> {

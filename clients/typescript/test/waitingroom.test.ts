@@ -92,3 +92,9 @@ test("who gives up while the world is closed is not entered when it opens", asyn
   await turn;
   assert.deepEqual(asked.slice(length), []);
 });
+
+test("a question that took too long to arrive is asked again", async () => {
+  const late = () => Response.json({ error: { code: "REQUEST_TIMEOUT", message: "too slow" } }, { status: 408 });
+  const { place } = await entered({ status: "WAITING", rank: 1, nextPollMs: 2000 }, late, ticket("t1"));
+  assert.equal((await done(place.ticket())).ticketId, "t1");
+});
