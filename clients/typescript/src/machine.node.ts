@@ -26,18 +26,26 @@ async function ownAddress(url: string): Promise<string> {
   }
 }
 
+/** What runs before SIGTERM ends the process. */
+const lasts = new Set<() => Promise<void>>();
+
+function hear(): void {
+  if (process.listenerCount("SIGTERM") > 1) return;
+  void Promise.allSettled([...lasts].map(last => last())).then(() => {
+    process.off("SIGTERM", hear);
+    process.kill(process.pid, "SIGTERM");
+  });
+}
+
 /**
- * On SIGTERM run `last`, then let the signal end the process. Where the program listens to SIGTERM itself, it decides
- * alone. Gives back the way to stop listening.
+ * On SIGTERM run `last`, and all others that were given, then let the signal end the process. Where the program listens
+ * to SIGTERM itself, it decides alone. Gives back the way to stop listening.
  */
 export function beforeTermination(last: () => Promise<void>): () => void {
-  const hear = () => {
-    if (process.listenerCount("SIGTERM") > 1) return;
-    void last().finally(() => {
-      process.off("SIGTERM", hear);
-      process.kill(process.pid, "SIGTERM");
-    });
+  if (!lasts.size) process.on("SIGTERM", hear);
+  lasts.add(last);
+  return () => {
+    lasts.delete(last);
+    if (!lasts.size) process.off("SIGTERM", hear);
   };
-  process.on("SIGTERM", hear);
-  return () => process.off("SIGTERM", hear);
 }
