@@ -12,6 +12,8 @@ import { Differences, ListGuard, watch, type Wanted } from "./watch.js";
 const LONGEST_DEFAULT_TTL_S = 30;
 /** How often a server id that a crashed predecessor still bears is tried again. */
 const TAKEN_RETRY_MS = 1000;
+/** Where several die together, leases are prolonged: only some of a fleet end in ten seconds. */
+const HELD_BACK_MS = 60_000;
 
 export interface ConnectOptions {
   /** API token, with the scopes that the calls need. */
@@ -108,7 +110,8 @@ export class Client {
 
   /**
    * Registered and beating while `work` runs; removed when it ends, also on SIGTERM where the program does not listen
-   * to it. A server id that a crashed predecessor still bears is waited for, until its lease is over.
+   * to it. A server id that a crashed predecessor still bears is waited for, until its lease is over, also where that was
+   * prolonged because others died with it.
    */
   async registered<Result>(
     given: Registering & { onDirective?: (directive: Directive) => void },
@@ -203,7 +206,8 @@ export class Client {
   }
 
   async #registerWhenFree(given: Registering): Promise<Registration> {
-    const deadline = performance.now() + 2000 * (given.ttlSeconds || this.options.ttlSeconds || LONGEST_DEFAULT_TTL_S);
+    const leaseMs = 1000 * (given.ttlSeconds || this.options.ttlSeconds || LONGEST_DEFAULT_TTL_S);
+    const deadline = performance.now() + 2 * leaseMs + HELD_BACK_MS;
     for (;;) {
       try {
         return await this.register(given);

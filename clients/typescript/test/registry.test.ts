@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, test } from "node:test";
+import { after, mock, test } from "node:test";
 import type { Beat, BeatReply, Change, Instance, Registered } from "../src/api.js";
 import { connect } from "../src/client.js";
 import { ERRORS, FencedInstance, Foreign, InvalidInput, OutcomeUnknown, RemovedInstance, StoreUnavailable, UnknownInstance, errorOf } from "../src/errors.js";
@@ -245,6 +245,22 @@ test("a new status does not wait for the next beat, and one that hangs is not re
   assert.ok(script.beats.at(-1)!.tickAgeMs! >= 500);
   assert.equal(script.registered, 0);
   await heart.stop();
+});
+
+test("the server id of a predecessor is waited for as long as leases of many that died together are prolonged", async () => {
+  let tries = 0;
+  const url = await gateway((request, response) => {
+    if (request.method === "DELETE") return void response.writeHead(204).end();
+    if (++tries < 4) return json(response, 409, refused("SERVER_ID_TAKEN"));
+    json(response, 201, { instanceId: "i", life: "1", ttlSeconds: 10, heartbeatIntervalMs: 3000, proof: "" });
+  });
+  const now = performance.now.bind(performance);
+  const clock = mock.method(performance, "now", () => now() + 21_000 * tries);  // each attempt takes so long
+  try {
+    assert.equal(await connect(url, { ttlSeconds: 10 }).registered({ type: "game", group: "kr-1", serverId: "501" }, async me => me.life), "1");
+  } finally {
+    clock.mock.restore();
+  }
 });
 
 // -- lists and watches
