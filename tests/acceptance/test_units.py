@@ -127,3 +127,12 @@ def test_it_prints_the_path_of_the_program_that_runs(home: Home) -> None:
     assert "EnvironmentFile=/opt/etc/gateway.env" in printed
     assert "/etc/roost" not in printed
     assert "no role nobody" in home.run("install-units", "--role", "nobody").stderr
+
+
+@pytest.mark.parametrize("command", [("install-units", "--output"), ("acl", "--secrets")])
+def test_a_folder_that_cannot_be_written_is_named(home: Home, command: tuple[str, ...]) -> None:
+    home.folder.joinpath("file").touch()
+    done = home.run(*command, "file/system")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "roost: cannot" in done.stderr
+    assert "file/system" in done.stderr

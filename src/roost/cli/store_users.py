@@ -24,7 +24,10 @@ def printed(settings: Settings, roles: tuple[str, ...], folder: Path | None, *, 
     patterns = patterns_of(settings)
     own = () if roles or as_commands else (user for user in OWN_USERS if user != LOCKED)
     users = [*own, *(user_of(role) for role in roles or ROLES)]
-    digests = {user: digest_of(password_of(folder, user)) for user in users} if folder else {}
+    try:
+        digests = {user: digest_of(password_of(folder, user)) for user in users} if folder else {}
+    except OSError as error:
+        raise InvalidInput(f"cannot keep passwords in {folder}: {error.strerror}") from None
     if not roles and not as_commands:
         return users_file(patterns, digests)
     line = setuser if as_commands else acl_line

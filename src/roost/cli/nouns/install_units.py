@@ -34,5 +34,11 @@ def install_units(role: Roles = None, output: Output = None, etc: Etc = Path("/e
         if output is None:
             print(f"# {file}\n{text}")
         else:
-            (output / file).write_text(text, encoding="utf-8")
+            try:
+                (output / file).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise InvalidInput(
+                    f"cannot write {output / file}: {error.strerror}",
+                    hint="--output names a folder that is there",
+                ) from None
             print(output / file)
