@@ -117,6 +117,14 @@ def test_doctor_names_what_is_wrong_with_a_store_and_what_to_do(home: Home) -> N
     assert findings["persistence"]["state"] == "warn"
 
 
+def test_doctor_names_a_data_folder_that_it_may_not_look_into(home: Home) -> None:
+    home.folder.joinpath("private").mkdir(mode=0o000)
+    result = home.run_unprivileged("doctor", "--json", "--data", "private/roost/data")
+    findings = {finding["what"]: finding for finding in json.loads(result.stdout or "[]")}
+    assert result.returncode == 1, result.stderr
+    assert findings["data folder"]["state"] == "fail"
+
+
 def test_doctor_finds_a_store_that_is_away(home: Home) -> None:
     result = home.run("doctor", "--store", f"redis://127.0.0.1:{free_port()}")
     assert result.returncode == 1

@@ -52,15 +52,18 @@ def _python() -> Finding:
 
 
 def _data_folder(settings: Settings) -> Finding:
-    folder = settings.data
-    existing = folder
-    while not existing.exists():
-        existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+    folder = existing = settings.data
+    try:
+        while not existing.exists():
+            existing = existing.parent
+        can_write = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    except OSError:  # not even looked into
+        can_write = False
+    if not can_write:
         return Finding(
             "data folder", "fail", f"{folder} cannot be written", "correct permissions or name another --data"
         )
-    return Finding("data folder", "ok", str(folder) + ("" if folder.exists() else " (will be made)"))
+    return Finding("data folder", "ok", str(folder) + ("" if folder == existing else " (will be made)"))
 
 
 async def _port(settings: Settings) -> Finding:
