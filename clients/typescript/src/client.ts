@@ -6,7 +6,7 @@ import { Door, type DoorOptions } from "./door.js";
 import { InvalidInput, ServerIdTaken, StoreError, UnknownInstance } from "./errors.js";
 import { Heart, Registration, type Directive } from "./heart.js";
 import { BEAT_TIMEOUT_MS, Session, type Api, type Fetch } from "./session.js";
-import { pause } from "./timing.js";
+import { Backoff, pause } from "./timing.js";
 import { Differences, ListGuard, watch, type Wanted } from "./watch.js";
 
 const LONGEST_DEFAULT_TTL_S = 30;
@@ -245,11 +245,25 @@ export class Client {
 
   #listen(wanted: Wanted, differences: Differences): () => void {
     const stop = new AbortController();
-    const listen = async () => {
-      for await (const change of this.watch(wanted, stop.signal)) differences.tell(change);
-    };
-    listen().catch(error => console.error("roost: a watch ended", error));
+    void this.#keepListening(wanted, differences, AbortSignal.any([stop.signal, this.#closing.signal]));
     return () => stop.abort();
+  }
+
+  /** Callbacks have nobody to tell of a refusal, which may pass: it is logged, and the watch begun again. */
+  async #keepListening(wanted: Wanted, differences: Differences, signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff(500, 5000);
+    for (let told = ""; !signal.aborted; await pause(backoff.next(), signal)) {
+      try {
+        for await (const change of watch(this.session, wanted, signal)) {
+          backoff.reset();
+          told = "";
+          differences.tell(change);
+        }
+      } catch (error) {
+        if (told !== String(error)) console.error("roost: a watch is begun again", error);
+        told = String(error);
+      }
+    }
   }
 }
 

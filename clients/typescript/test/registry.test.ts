@@ -328,6 +328,22 @@ test("g1: a watch that was cut off goes on after the last change, and ends with 
   assert.deepEqual(marks, [undefined, "4-40", "4-40", "5-50"]);
 });
 
+test("a callback outlives a refusal, as of a token that was missing for a while, and hears of nobody twice", async () => {
+  let asked = 0;
+  const url = await gateway((_, response) => {
+    if (++asked % 2) return json(response, 401, refused("UNAUTHENTICATED"));
+    response.writeHead(200, { "Content-Type": "text/event-stream" }).end(asked === 2 ? snapshot : snapshot + added);
+  });
+  const errors = mock.method(console, "error", () => {});
+  const seen: string[] = [];
+  await using client = connect(url);
+  client.onServerAdded(one => seen.push(one.serverId));
+  await eventually(() => seen.length === 2);
+  errors.mock.restore();
+  assert.deepEqual(seen, ["s-a", "s-b"]);
+  assert.match(String(errors.mock.calls[0]!.arguments[1]), /because/);
+});
+
 test("a watch ends when its signal or its client does", async () => {
   const { url } = await streams([[snapshot, ""], [snapshot, ""]]);
   const client = connect(url), stop = new AbortController();
