@@ -27,7 +27,7 @@ const SHORTEST_DEFAULT_TTL_S = 15;
 /** Of the interval, that a beat waits for its answer: silence of one and a half makes suspect, so there is time for two. */
 const PATIENCE_SHARE = 0.25;
 const LEAST_PATIENCE_MS = 250;
-/** After a beat that failed the next comes in this share of the interval. */
+/** After a beat that failed, or told of a program that hangs, the next comes in this share of the interval. */
 const RETRY_SHARE = 0.2;
 
 type Carried = { status: SelfStatus; load: number; performance: Record<string, unknown> };
@@ -160,6 +160,8 @@ export class Heart {
   readonly #stop = new AbortController();
   readonly #news = new Flag();
   #toldStatus: SelfStatus;
+  /** The last beat told of a program that hangs, and so renewed nothing: the first that does must not be late. */
+  #hung = false;
   readonly #beating: Promise<void>;
 
   constructor(private readonly registrar: Registrar, private readonly me: Registration) {
@@ -185,11 +187,11 @@ export class Heart {
     }
   }
 
-  /** One beat; a failure is noted. */
+  /** One beat; a failure is noted. Whether the next has its usual time. */
   async #beat(): Promise<boolean> {
     try {
       await this.#sendTwice();
-      return true;
+      return !this.#hung;
     } catch (error) {
       if (!this.#stop.signal.aborted) this.me.noteFailure(error instanceof Error ? error.message : String(error));
       return false;
@@ -216,6 +218,7 @@ export class Heart {
   async #send(signal: AbortSignal): Promise<void> {
     const wanted = this.me.status;
     const beat = this.me.beat();
+    this.#hung = this.me.hangs(beat);
     try {
       const [reply, refused] = await this.#taken(beat, signal);
       this.#toldStatus = wanted;

@@ -263,6 +263,19 @@ test("the server id of a predecessor is waited for as long as leases of many tha
   }
 });
 
+test("one that hung is heard of soon after it goes on: its lease has not long to run", async () => {
+  const script = new Script();
+  const me = new Registration({ type: "game", group: "kr-1", ttlSeconds: 1 }, { instanceId: "i-1", life: "7", ttlSeconds: 1, heartbeatIntervalMs: 2000, proof: "" });
+  me.hang();
+  await new Promise(resolve => setTimeout(resolve, 550));
+  const heart = new Heart(script, me);
+  me.status = "draining";  // a beat at once
+  await eventually(() => script.beats.length === 1);
+  me.resume();
+  await eventually(() => script.beats.length === 2, "the next beat", 1000);
+  await heart.stop();
+});
+
 // -- lists and watches
 
 const instance = (id: string, life = "1") => ({ instanceId: id, life, serverId: `s-${id}` }) as Instance;
