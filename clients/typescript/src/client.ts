@@ -12,6 +12,8 @@ import { Differences, ListGuard, watch, type Wanted } from "./watch.js";
 const LONGEST_DEFAULT_TTL_S = 30;
 /** How often a server id that a crashed predecessor still bears is tried again. */
 const TAKEN_RETRY_MS = 1000;
+/** How long a server that ends tries to be removed: who stops it does not wait for ever. */
+const LAST_MS = 1000;
 /** Where several die together, leases are prolonged: only some of a fleet end in ten seconds. */
 const HELD_BACK_MS = 60_000;
 
@@ -102,9 +104,7 @@ export class Client {
   async remove(id: string, cause: "terminated" | "crashed" = "terminated"): Promise<void> {
     const known = this.#own(id);
     if (!known) return this.#byAnyId(id, found => this.#remove(found, "", cause));
-    await this.#hearts.get(known.instanceId)?.stop();
-    this.#hearts.delete(known.instanceId);
-    this.#registrations.delete(known.instanceId);
+    await this.#stopBeating(known);
     return this.#remove(known.instanceId, known.life, cause);
   }
 
@@ -120,7 +120,7 @@ export class Client {
     const { onDirective, ...fields } = given;
     const me = await this.#registerWhenFree(fields);
     this.startAutoHeartbeat(me, onDirective);
-    const remove = () => (me.ended ? Promise.resolve() : this.remove(me.instanceId).catch(ignoreAway));
+    const remove = () => (me.ended ? Promise.resolve() : this.#removeAtLast(me));
     const stopListening = beforeTermination(remove);
     try {
       return await work(me);
@@ -200,6 +200,28 @@ export class Client {
     await this.session.ask((api, signal) => api.DELETE("/sd/v1/instances/{id}", { params, signal }), { repeatable: true });
   }
 
+  /** On the way out: tried again for a moment. Where nobody answers the lease ends by itself. */
+  async #removeAtLast(me: Registration): Promise<void> {
+    await this.#stopBeating(me);
+    const until = performance.now() + LAST_MS, backoff = new Backoff();
+    for (;;) {
+      try {
+        return await this.#remove(me.instanceId, me.life, "terminated");
+      } catch (error) {
+        if (error instanceof UnknownInstance) return;
+        if (!(error instanceof StoreError)) throw error;
+        if (performance.now() > until) return console.error("roost: not removed", me.instanceId, error);
+        await pause(backoff.next());
+      }
+    }
+  }
+
+  async #stopBeating(me: Registration): Promise<void> {
+    await this.#hearts.get(me.instanceId)?.stop();
+    this.#hearts.delete(me.instanceId);
+    this.#registrations.delete(me.instanceId);
+  }
+
   #get(id: string): Promise<InstanceDetail> {
     const params = { path: { id } };
     return this.session.ask((api, signal) => api.GET("/sd/v1/instances/{id}", { params, signal }), { repeatable: true });
@@ -244,9 +266,12 @@ export class Client {
   }
 
   #listen(wanted: Wanted, differences: Differences): () => void {
-    const stop = new AbortController();
-    void this.#keepListening(wanted, differences, AbortSignal.any([stop.signal, this.#closing.signal]));
-    return () => stop.abort();
+    const stop = new AbortController(), closing = this.#closing.signal;
+    const end = () => stop.abort();
+    if (closing.aborted) end();
+    closing.addEventListener("abort", end);
+    void this.#keepListening(wanted, differences, stop.signal).finally(() => closing.removeEventListener("abort", end));
+    return end;
   }
 
   /** Callbacks have nobody to tell of a refusal, which may pass: it is logged, and the watch begun again. */
@@ -265,10 +290,6 @@ export class Client {
       }
     }
   }
-}
-
-function ignoreAway(error: unknown): void {
-  if (!(error instanceof StoreError || error instanceof UnknownInstance)) throw error;
 }
 
 /** A callback that throws must not end the watch that calls it. */

@@ -263,6 +263,17 @@ test("the server id of a predecessor is waited for as long as leases of many tha
   }
 });
 
+test("who ends while the store blinks is removed all the same", async () => {
+  let removals = 0;
+  const url = await gateway((request, response) => {
+    if (request.method === "DELETE" && ++removals < 3) return json(response, 503, refused("STORE_AWAY"));
+    if (request.method === "DELETE") return void response.writeHead(204).end();
+    json(response, 201, { instanceId: "i", life: "1", ttlSeconds: 10, heartbeatIntervalMs: 3000, proof: "" });
+  });
+  await connect(url).registered({ type: "game", group: "kr-1" }, async () => {});
+  assert.equal(removals, 3);
+});
+
 test("one that hung is heard of soon after it goes on: its lease has not long to run", async () => {
   const script = new Script();
   const me = new Registration({ type: "game", group: "kr-1", ttlSeconds: 1 }, { instanceId: "i-1", life: "7", ttlSeconds: 1, heartbeatIntervalMs: 2000, proof: "" });
