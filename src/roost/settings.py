@@ -268,7 +268,7 @@ def _from_file(path: str, faults: list[str]) -> dict[str, tuple[Any, str]]:
     except OSError as error:
         faults.append(f"config: cannot read {path}: {error.strerror}")
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         faults.append(f"config: {path} is not valid TOML: {error}")
         return {}
     flat: dict[str, Any] = {}
@@ -291,8 +291,8 @@ def _from_environment(environ: Mapping[str, str], faults: list[str]) -> dict[str
             try:
                 value = Path(text).read_text(encoding="utf-8").strip()
                 found.setdefault(known[key.removesuffix("_FILE")], (value, f"env {key}"))
-            except OSError as error:
-                faults.append(f"{key}: cannot read {text}: {error.strerror}")
+            except (OSError, UnicodeDecodeError) as error:
+                faults.append(f"{key}: cannot read {text}: {getattr(error, 'strerror', 'it is no text')}")
         elif key.startswith("ROOST_") and "__" in key:
             # Plain ROOST_… names may be another's (Kubernetes makes ROOST_PORT for a service `roost`).
             faults.append(f"unknown setting {key}{_nearest(key, list(known))}")

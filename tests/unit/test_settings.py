@@ -76,6 +76,16 @@ def test_a_missing_value_file_is_a_fault() -> None:
     ]
 
 
+def test_a_file_that_holds_no_text_is_a_fault(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_bytes(b"\xff\xfe\x00")
+    assert faults_of(ROOST_API_TOKEN_FILE=str(secret)) == [
+        f"ROOST_API_TOKEN_FILE: cannot read {secret}: it is no text"
+    ]
+    (fault,) = faults_of(ROOST_CONFIG=str(secret))
+    assert fault.startswith(f"config: {secret} is not valid TOML")
+
+
 def test_all_faults_come_at_once() -> None:
     faults = faults_of(
         {"gateway.port": 70000},
