@@ -11,7 +11,7 @@ import pytest
 
 from roost.core.errors import RoostError, Unavailable
 from roost.lanes.commands import Cancel, Method, New, Reason, Side, State
-from roost.lanes.ids import SHARDS
+from roost.lanes.ids import LANES, SHARDS
 from roost.lanes.placement import Place, Table
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
@@ -218,3 +218,27 @@ async def test_g13_a_server_with_an_old_table_executes_nothing_where_a_symbol_wa
     assert server.engine_of_shard(order.shard).book("ACME") is None
     server.dispatch.use(hall.table)
     assert (await server.cancel("ann", 3, order.order_id, "ACME")).state == State.CANCELLED
+
+
+async def test_a_symbol_that_changed_its_lane_within_its_shard_does_not_leave_again(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there already when the table cannot be told: nobody would take the book a second time."""
+    source = place_of(hall, "ACME")
+    target = Spot(source.shard, (source.lane + 1) % LANES)
+    here = await hall.started("here")
+    resting = await here.new("ann", 1, "ACME", quantity=5)
+
+    async def lost(*_: object) -> None:
+        raise Unavailable("the store is away")
+
+    moving = leaves(hall, here, "ACME", target)
+    with monkeypatch.context() as patched:
+        patched.setattr(HallPlacements, "finish", lost)
+        with pytest.raises(Unavailable):
+            await moving.step()
+    await moving.step()
+
+    assert place_of(hall, "ACME") == target
+    gone = await here.cancel("ann", 2, resting.order_id, "ACME")
+    assert (gone.state, gone.lane, gone.remaining) == (State.CANCELLED, target.lane, 5)

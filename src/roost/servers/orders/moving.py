@@ -24,8 +24,9 @@ class Moving:
         self._trading = trading
 
     def move_out(self, turn: Turn, seq: int, lane: int, command: MoveOut) -> Result:
+        """Once for each move: a symbol that went to another lane of this shard by it has come already."""
         state, symbol = self._state, command.symbol
-        if symbol in state.moves.forwards:
+        if symbol in state.moves.forwards or command.move_id in state.moves.taken:
             return refusal(turn, seq, lane, 0, Reason.MOVED), None, None
         luggage = self._pack(symbol)
         book = encode(luggage)

@@ -251,3 +251,17 @@ def test_a_book_under_another_name_is_a_fault_that_changes_nothing() -> None:
     there.move_in("ACME", "m1", book)
     with pytest.raises(ValueError, match="here already"):
         there.move_in("ACME", "m2", book)
+
+
+def test_a_symbol_that_came_by_a_move_does_not_leave_by_it() -> None:
+    """Within one shard, where the owner that asks again is not sure whether it was done."""
+    here = Desk()
+    order_id = here.buy("ann", 100, 5).order_id
+    here.move_in("ACME", "m1", here.move_out("ACME", "m1", SHARD, lane=4))
+    here.restart()
+
+    assert here.move_out("ACME", "m1", SHARD, lane=4) == b""
+
+    assert decode_outcome(here.results[-1][0]).reason == Reason.MOVED
+    assert ids_in(here) == ([order_id], [])
+    assert here.move_out("ACME", "m2", OTHER_SHARD) != b""
