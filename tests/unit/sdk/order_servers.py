@@ -55,6 +55,10 @@ class OrderServer:
         self.unknown = "UNKNOWN_ORDER"
         """Why there is none."""
         self.connections: list[Any] = []
+        self.places = 0
+        """How often it was asked who owns what."""
+        self.is_silent = False
+        """Whether it does not say."""
         self.address = ""
         self.server = WireServer(secret=SECRET.encode(), role="orders")
         for method in (Method.NEW, Method.CANCEL, Method.AMEND):
@@ -96,7 +100,10 @@ class OrderServer:
         self.unfollows.append(DECODERS[Method.UNFOLLOW](call.payload).account)
         return Answer(encode(()))
 
-    def _places(self, call: Call) -> Answer:
+    def _places(self, call: Call) -> Answer | None:
+        self.places += 1
+        if self.is_silent:
+            return None
         owners = self.others | dict.fromkeys(self.owns, self.address)
         return Answer(encode(Places(1, "mixed", {}, owners)))
 

@@ -269,6 +269,40 @@ async def test_where_no_owner_is_known_nothing_was_done(market: Market) -> None:
     assert server.commands == []
 
 
+async def test_a_trader_that_is_closed_sends_nothing_again(market: Market) -> None:
+    """Nor does it connect again, for nobody would hang up."""
+    server = await market.server()
+    server.script.append(say_nothing)
+    trader = await market.trader()
+    under_way = asyncio.create_task(trader.new("AAPL", "buy", price=100, quantity=5))
+    behind_it = asyncio.create_task(trader.new("AAPL", "buy", price=101, quantity=5))
+    await eventually(lambda: server.commands != [], "it is sent")
+
+    await trader.close()
+
+    with pytest.raises(OutcomeUnknown, match="command 1"):
+        await under_way
+    assert isinstance(await behind_it, OrderRefused)
+    assert numbers(server) == [1]
+    assert trader.counts == {"sent": 2, "unknown": 1, "refused": 1}
+
+
+async def test_a_command_that_looks_for_its_owner_ends_when_its_trader_is_closed(market: Market) -> None:
+    server = await market.server()
+    server.owns.clear()
+    trader = await market.trader()
+    looks = server.places
+    under_way = asyncio.create_task(trader.new("AAPL", "buy", price=100, quantity=5))
+    server.is_silent = True
+    await eventually(lambda: server.places > looks, "it asks who owns the shard")
+
+    await trader.close()
+
+    answer = await under_way
+    assert isinstance(answer, OrderRefused)
+    assert answer.reason == "UNREACHABLE"
+
+
 # -- order
 
 

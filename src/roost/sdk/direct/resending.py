@@ -8,6 +8,7 @@ its time is over                                   the last refusal; `OutcomeUnk
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -51,8 +52,13 @@ class Sending:
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
         self._loop = asyncio.get_running_loop()
+        self._closed = asyncio.Event()
         self.attempts = 0
         self.resent = 0
+
+    def close(self) -> None:
+        """Send nothing any more: what is under way ends with what is known of it."""
+        self._closed.set()
 
     async def send(
         self, method: int, payload: bytes, shard_of: Callable[[], int | None], until: float
@@ -61,7 +67,7 @@ class Sending:
         pauses, may_be_done, last = Backoff(base_s=0.02, cap_s=0.5), False, _UNREACHABLE
         for attempt in range(1_000_000):
             left_ms = int((until - self._loop.time()) * 1000)
-            if left_ms <= 0:
+            if left_ms <= 0 or self._closed.is_set():
                 break
             self.resent += attempt > 0
             answer = await self._attempt(method, payload, shard_of(), min(left_ms, ATTEMPT_MS))
@@ -74,11 +80,18 @@ class Sending:
             elif isinstance(answer, OutcomeUnknown):
                 may_be_done = True
             pause_s = max(pauses.next(), last.retry_after_ms / 1000 if may_be_done else 0.0)
-            await asyncio.sleep(min(pause_s, max(0.0, until - self._loop.time())))
-            await self._owners.look_up()
+            await self._pause(min(self._loop.time() + pause_s, until))
         if may_be_done:
             raise OutcomeUnknown("no order server has answered in time: it may or may not be carried out")
         return NotTaken(last)
+
+    async def _pause(self, until: float) -> None:
+        """Then hear who owns what by now, unless nothing is sent any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._closed.wait()
+                return
+        await self._owners.look_up()
 
     async def _attempt(
         self, method: int, payload: bytes, shard: int | None, budget_ms: int

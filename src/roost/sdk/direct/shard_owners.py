@@ -55,11 +55,14 @@ class Owners:
         return self._peers.at(host, int(port))
 
     async def look_up(self) -> None:
-        """Ask all order servers; whoever wants to know meanwhile shares the answers."""
-        if self._asking is None:
-            self._asking = asyncio.get_running_loop().create_task(self._ask_all())
-            self._asking.add_done_callback(self._asked)
-        await asyncio.shield(self._asking)
+        """Ask all order servers; whoever wants to know meanwhile shares the answers. `close` ends it."""
+        asking = self._asking
+        if asking is None:
+            asking = self._asking = asyncio.get_running_loop().create_task(self._ask_all())
+            asking.add_done_callback(self._asked)
+        await asyncio.wait([asking])
+        if not asking.cancelled():
+            asking.result()
 
     async def close(self) -> None:
         if self._asking is not None:

@@ -108,7 +108,8 @@ class Trader:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up; commands under way end with `OutcomeUnknown`, open orders stay open."""
+        """Hang up; commands that were sent end with `OutcomeUnknown`, open orders stay open."""
+        self._sending.close()
         await self._fills.close()
         await self._owners.close()
         await self._peers.close()
