@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from roost.core.loops import Loops
 from roost.lanes.commands import (
     DECODERS,
     SERVICE,
@@ -25,6 +26,7 @@ from roost.sdk.connect import connect
 from roost.sdk.direct.trader import Trader
 from roost.settings import Loaded
 from roost.wire.answer import Answer
+from roost.wire.limits import Limits
 from roost.wire.server import Call, WireServer
 
 SECRET = "a-secret-for-these-tests"
@@ -161,6 +163,11 @@ class Market:
         addresses = [server.address for server in self.servers]
         given: dict[str, Any] = {"servers": addresses, "settings": settings, "next_seq": 1, "timeout_s": 10.0}
         return await self._stack.enter_async_context(client.trader("acct-7", **given | options))
+
+    def trader_of(self, servers: Callable[[], Awaitable[list[str]]]) -> Trader:
+        """One to whom `servers` says who there is, as discovery does."""
+        own: dict[str, Any] = {"ssl": None, "limits": Limits(wait_s=0.3), "cursor": {}, "loops": Loops()}
+        return Trader("acct-7", servers, secret=SECRET.encode(), timeout_s=5.0, next_seq=1, **own)
 
 
 def event(number: int, *, shard: int = 3, account: str = "acct-7") -> Event:

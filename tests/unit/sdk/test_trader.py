@@ -13,6 +13,8 @@ import pytest
 from roost.core.errors import InvalidId, InvalidInput, OutcomeUnknown
 from roost.lanes.commands import Method, Side, Standing, State, encode
 from roost.lanes.ids import pack
+from roost.sdk.direct import shard_owners
+from roost.sdk.direct.shard_owners import ASK_MS
 from roost.sdk.direct.trader import Trader
 from roost.sdk.trade import Fill, FillGap, Order, OrderAccepted, OrderRefused
 from roost.testing import eventually
@@ -267,6 +269,38 @@ async def test_where_no_owner_is_known_nothing_was_done(market: Market) -> None:
     assert answer.reason == "UNREACHABLE"
     assert answer.retry_after_ms > 0
     assert server.commands == []
+
+
+async def test_a_command_is_not_held_up_by_a_discovery_that_hangs(
+    market: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order servers that are known say who owns what."""
+    monkeypatch.setattr(shard_owners, "LIST_S", 0.05)
+    server = await market.server()
+    server.script.append(hang_up)
+    lists = [server.address]
+
+    async def listed() -> list[str]:
+        if not lists:
+            await asyncio.Event().wait()
+        return [lists.pop()]
+
+    async with market.trader_of(listed) as trader:
+        assert isinstance(await trader.new("AAPL", "buy", price=100, quantity=5), OrderAccepted)
+    assert numbers(server) == [1, 1]
+
+
+async def test_a_command_ends_in_time_while_nobody_says_who_owns_what(market: Market) -> None:
+    server = await market.server()
+    server.owns.clear()
+    trader = await market.trader(timeout_s=0.2)
+    server.is_silent = True
+    began = asyncio.get_running_loop().time()
+
+    answer = await trader.new("AAPL", "buy", price=100, quantity=5)
+
+    assert isinstance(answer, OrderRefused)
+    assert asyncio.get_running_loop().time() - began < ASK_MS / 1000
 
 
 async def test_a_trader_that_is_closed_sends_nothing_again(market: Market) -> None:

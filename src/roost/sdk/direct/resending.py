@@ -80,18 +80,20 @@ class Sending:
             elif isinstance(answer, OutcomeUnknown):
                 may_be_done = True
             pause_s = max(pauses.next(), last.retry_after_ms / 1000 if may_be_done else 0.0)
-            await self._pause(min(self._loop.time() + pause_s, until))
+            await self._pause(pause_s, until)
         if may_be_done:
             raise OutcomeUnknown("no order server has answered in time: it may or may not be carried out")
         return NotTaken(last)
 
-    async def _pause(self, until: float) -> None:
-        """Then hear who owns what by now, unless nothing is sent any more."""
+    async def _pause(self, pause_s: float, until: float) -> None:
+        """Then hear who owns what by now, unless the time is over or nothing is sent any more."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(min(self._loop.time() + pause_s, until)):
                 await self._closed.wait()
                 return
-        await self._owners.look_up()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._owners.look_up()
 
     async def _attempt(
         self, method: int, payload: bytes, shard: int | None, budget_ms: int

@@ -20,6 +20,8 @@ from roost.wire.pool import Pool
 log = logging.getLogger("roost.sdk.trading")
 
 ASK_MS = 1000
+LIST_S = 3.0
+"""How long discovery may take to list the servers, where some are known: they can be asked without it."""
 
 _decode = msgspec.msgpack.Decoder(Places).decode
 
@@ -74,9 +76,10 @@ class Owners:
 
     async def _ask_all(self) -> None:
         try:
-            self._known = await self._servers() or self._known
-        except RoostError as error:
-            log.info("order servers cannot be looked up", extra={"reason": error.message})
+            async with asyncio.timeout(LIST_S if self._known else None):
+                self._known = await self._servers() or self._known
+        except (RoostError, TimeoutError) as error:
+            log.info("order servers cannot be looked up", extra={"reason": str(error) or "it takes too long"})
         answers = await asyncio.gather(*(self._ask(address) for address in self._known))
         heard = [(address, places) for address, places in zip(self._known, answers, strict=True) if places]
         if not heard:
