@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from roost.core.setting import check_fields, setting
 
 SHARDS = 16
+
+_PART = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ def parse_shards(text: str) -> frozenset[int]:
     """The shards of a list such as 0-7,12; empty if it is none."""
     found: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not (first.isdecimal() and (not last or last.isdecimal())):
+        numbers = _PART.fullmatch(part.strip())
+        first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (SHARDS, SHARDS)
+        if not first <= last < SHARDS:
             return frozenset()
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found) if max(found) < SHARDS else frozenset()
+        found.update(range(first, last + 1))
+    return frozenset(found)
