@@ -6,6 +6,8 @@ from pathlib import Path
 
 from roost.lanes.ids import SHARDS
 from roost.sdk.connect import connect
+from roost.sdk.direct.trade_words import address_of
+from roost.sdk.trade import OrderAccepted
 from roost.servers.orders.registering import OrdersIdentity
 from roost.servers.orders.serving import order_server
 from roost.settings import Loaded, Settings
@@ -14,7 +16,7 @@ from roost.testing import RunningServer, eventually, free_port
 TTL_S = 4.0
 
 
-def settings_on(store: RunningServer, folder: Path) -> Settings:
+def settings_on(store: RunningServer, folder: Path, **more: str) -> Settings:
     environment = {
         "ROOST_PROFILE": "lan",
         "ROOST_STORE": store.url,
@@ -25,7 +27,7 @@ def settings_on(store: RunningServer, folder: Path) -> Settings:
         "ROOST_ORDERS__PORT": str(free_port()),
         "ROOST_LANES__DURABILITY": "memory",
     }
-    return Loaded.load(environ=environment).settings
+    return Loaded.load(environ=environment | more).settings
 
 
 async def test_a_server_whose_id_is_still_taken_serves_and_is_registered_when_it_is_free(
@@ -51,3 +53,26 @@ async def test_a_server_whose_id_is_still_taken_serves_and_is_registered_when_it
             assert (await dead.discover("orders"))[0].server_id == "901"
         assert not await dead.discover("orders")
     assert not ended
+
+
+async def test_a_server_on_ipv6_is_found_by_discovery_and_by_the_leases_of_its_shards(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    """Both name it in one way: who follows fills at an address hears when its connection is lost."""
+    settings = settings_on(valkey, tmp_path, ROOST_ORDERS__HOST="::1")
+    address = f"::1:{settings.orders.port}"
+    starting = order_server(settings, OrdersIdentity("901"), on_end=lambda: None, wait_s=5)
+    async with starting as server, connect(valkey.url) as client:
+        assert server.ownership is not None
+        owned = server.ownership.owned
+        await eventually(lambda: len(owned) == SHARDS, "its shards")
+
+        by_discovery: tuple[str, ...] = ()
+        for servers in (by_discovery, (f"[::1]:{settings.orders.port}",)):
+            async with client.trader("ann", servers=servers, timeout_s=5.0, settings=settings) as trader:
+                answer = await trader.new("ACME", "buy", price=10, quantity=5)
+                assert isinstance(answer, OrderAccepted)
+        assert server.platform is not None
+        leases = await server.platform.lanes.shards()
+        assert {one.address for one in leases.shards} == {address}
+        assert [address_of(one) for one in await client.discover("orders")] == [address]

@@ -32,9 +32,10 @@ def open_trader(
     for address in servers:
         if not address.rpartition(":")[2].isdecimal():
             raise InvalidInput(f"{address!r} is no address of an order server", hint="host:8440")
+    given = [address.replace("[", "").replace("]", "") for address in servers]  # of IPv6, as the servers do
 
     async def known() -> list[str]:
-        return list(servers) or [*filter(None, map(address_of, await client.discover(TYPE)))]
+        return given or [*filter(None, map(address_of, await client.discover(TYPE)))]
 
     return Trader(
         account,

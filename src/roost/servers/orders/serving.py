@@ -234,7 +234,7 @@ async def _assemble(
         snapshot_commands=lanes.snapshot_commands,
     )
     members = Members(identity.server_id, partial(_servers, platform, identity.group))
-    address = running.url.removeprefix("wire://")
+    address = _address_of(running.url)
     ownership = Ownership(
         lambda number: ShardScripts(store.library, store.keys, shard_scope(number)),
         keeping,
@@ -276,6 +276,11 @@ def _executor(settings: Settings, handle: Any, after_turn: Callable[[], None]) -
         after_turn=after_turn,
         unfinished=unfinished,
     )
+
+
+def _address_of(url: str) -> str:
+    """host:port as traders make it of the entry in discovery: IPv6 without brackets."""
+    return url.removeprefix("wire://").replace("[", "").replace("]", "")
 
 
 def _launched_ms(day: str) -> int:
