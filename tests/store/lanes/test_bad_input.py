@@ -266,6 +266,20 @@ async def test_where_symbols_are_restricted_no_other_is_traded(hall: Hall) -> No
         assert not answer.code, answer.message
 
 
+async def test_a_symbol_that_is_traded_no_more_is_not_traded_after_a_cancel_either(hall: Hall) -> None:
+    """An order of it is found by its id alone, which is no way for new ones."""
+    server = await hall.started("first")
+    orders = [await server.new("ann", number, "AAPL") for number in (1, 2)]
+    server.kill()
+    second = await hall.takes_over("second", traded=frozenset({"ACME"}))
+
+    gone = await second.cancel("ann", 3, orders[0].order_id)
+    new = await second.ask(Method.NEW, New("ann", 4, 0, "AAPL", Side.BUY, 10, 5))
+
+    assert gone.state == State.CANCELLED
+    assert new.code == Code.BAD_REQUEST
+
+
 OTHERS = [(1, "AAPL"), (2, "ACM"), (3, "ACMEE")]
 
 

@@ -57,7 +57,9 @@ class Routes:
             return place.shard
         if len(self.known) >= MAX_ROUTES:
             self._forget()
-        route = self.known[symbol] = Route(symbol, shard, place.lane)
+        route = Route(symbol, shard, place.lane)
+        if not self._traded or symbol in self._traded:  # what is known is not asked about again
+            self.known[symbol] = route
         return route
 
     def measure(self, seconds: float) -> None:
