@@ -256,7 +256,7 @@ async def test_where_symbols_are_restricted_no_other_is_traded(hall: Hall) -> No
     before = {n: shard.seq for n, shard in server.host.routes.shards.items()}
 
     refused = [await server.ask(Method.NEW, New("ann", n, 0, name, Side.BUY, 10, 5)) for n, name in OTHERS]
-    refused.append(await server.ask(Method.CANCEL, Cancel("ann", 9, 0, 17, "AAPL")))
+    refused.append(await server.ask(Method.AMEND, Amend("ann", 9, 0, 17, "AAPL", 10, 5)))
 
     assert {answer.code for answer in refused} == {Code.BAD_REQUEST}
     assert all("not traded here" in answer.message for answer in refused)
@@ -264,6 +264,18 @@ async def test_where_symbols_are_restricted_no_other_is_traded(hall: Hall) -> No
     for number, name in enumerate(("ACME", " acme ", "tsla"), start=20):
         answer = await server.ask(Method.NEW, New("ann", number, 0, name, Side.BUY, 10, 5))
         assert not answer.code, answer.message
+
+
+async def test_an_order_of_a_symbol_that_is_traded_no_more_can_be_cancelled(hall: Hall) -> None:
+    """Traders name the symbol with the id, users of entities must."""
+    server = await hall.started("first")
+    order = await server.new("ann", 1, "AAPL")
+    server.kill()
+    second = await hall.takes_over("second", traded=frozenset({"ACME"}))
+
+    gone = await second.cancel("ann", 2, order.order_id, "aapl")
+
+    assert gone.state == State.CANCELLED
 
 
 async def test_a_symbol_that_is_traded_no_more_is_not_traded_after_a_cancel_either(hall: Hall) -> None:

@@ -281,7 +281,7 @@ class Host:
         if not command.symbol:
             return self._by_id(call, command)
         try:
-            symbol = self.routes.spelled(command.symbol)
+            symbol = self.routes.spelled(command.symbol, isinstance(command, Cancel))
         except (InvalidInput, InvalidId) as error:
             return self.intake.bad(error.message)
         if symbol != command.symbol:

@@ -40,10 +40,13 @@ class Routes:
         self._forget()
         self.shards.pop(number, None)
 
-    def spelled(self, symbol: str) -> str:
-        """As it is known; `InvalidInput` or `InvalidId` for what is no symbol, or is not traded."""
+    def spelled(self, symbol: str, is_cancel: bool = False) -> str:
+        """As it is known; `InvalidInput` or `InvalidId` for what is no symbol, or is not traded.
+
+        Orders of one that is traded no more can be cancelled: nobody is kept in.
+        """
         known = normalise(symbol)
-        if self._traded and known not in self._traded:
+        if self._traded and known not in self._traded and not is_cancel:
             raise InvalidInput(f"{known} is not traded here")
         return known
 

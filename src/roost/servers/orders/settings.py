@@ -23,7 +23,7 @@ class OrdersSettings:
     )
     symbols: str = setting(
         "",
-        "Symbols that are traded, a comma list; orders for others are refused. Empty: any symbol is.",
+        "Symbols that are traded, a comma list; for others only cancels are taken. Empty: any symbol is.",
     )
     stop_ms: int = setting(10_000, "How long a clean stop may take to hand everything over.")
 
