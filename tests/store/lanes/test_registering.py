@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from socket import gethostname
 
 from roost.lanes.ids import SHARDS
 from roost.sdk.connect import connect
@@ -76,3 +77,21 @@ async def test_a_server_on_ipv6_is_found_by_discovery_and_by_the_leases_of_its_s
         leases = await server.platform.lanes.shards()
         assert {one.address for one in leases.shards} == {address}
         assert [address_of(one) for one in await client.discover("orders")] == [address]
+
+
+async def test_a_server_that_listens_everywhere_is_named_by_its_host_in_discovery_and_leases(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    """Its leases said 0.0.0.0, which is another machine for everybody else."""
+    settings = settings_on(valkey, tmp_path, ROOST_ORDERS__HOST="0.0.0.0")
+    starting = order_server(settings, OrdersIdentity("901"), on_end=lambda: None, wait_s=5)
+    async with starting as server, connect(valkey.url) as client:
+        assert server.ownership is not None
+        owned = server.ownership.owned
+        await eventually(lambda: len(owned) == SHARDS, "its shards")
+        [known] = await client.discover("orders")
+
+        assert server.platform is not None
+        leases = await server.platform.lanes.shards()
+        assert {one.address for one in leases.shards} == {address_of(known)}
+        assert address_of(known) == f"{gethostname()}:{settings.orders.port}"

@@ -27,6 +27,9 @@ log = logging.getLogger("roost.orders")
 TYPE = "orders"
 """The service type of order servers in discovery."""
 
+ANY_ADDRESS = ("0.0.0.0", "::")
+"""Hosts to listen at that say nothing of where others reach it."""
+
 AT_ONCE_S = 1.0
 """How long a start waits for its entry; a fault within it is a fault of the start."""
 
@@ -120,7 +123,7 @@ def _registered(
     client: Client, platform: Platform, identity: OrdersIdentity, on_end: Callable[[], None]
 ) -> AbstractAsyncContextManager[Registration]:
     own = platform.settings.orders
-    where = {} if own.host in ("0.0.0.0", "::", "localhost") else {"private_ip": own.host}
+    where = {} if own.host in (*ANY_ADDRESS, "localhost") else {"private_ip": own.host}
     return client.registered(
         type=identity.type,
         group=identity.group,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -41,7 +42,7 @@ from roost.servers.orders.members import Members
 from roost.servers.orders.metrics import OrderMetrics
 from roost.servers.orders.outlet import Outlet
 from roost.servers.orders.reading import Reading
-from roost.servers.orders.registering import TYPE, OrdersIdentity, Registering, registering
+from roost.servers.orders.registering import ANY_ADDRESS, TYPE, OrdersIdentity, Registering, registering
 from roost.servers.orders.relocation import Forgetting, Relocation
 from roost.servers.orders.sessions import Sessions
 from roost.servers.orders.settings import parse_shards
@@ -279,8 +280,9 @@ def _executor(settings: Settings, handle: Any, after_turn: Callable[[], None]) -
 
 
 def _address_of(url: str) -> str:
-    """host:port as traders make it of the entry in discovery: IPv6 without brackets."""
-    return url.removeprefix("wire://").replace("[", "").replace("]", "")
+    """host:port as traders make it of our entry in discovery: IPv6 without brackets, our name for any."""
+    host, _, port = url.removeprefix("wire://").replace("[", "").replace("]", "").rpartition(":")
+    return f"{socket.gethostname() if host in ANY_ADDRESS else host}:{port}"
 
 
 def _launched_ms(day: str) -> int:
