@@ -53,6 +53,7 @@ async def test_nobody_goes_back_before_the_gates_count_again(town: Town) -> None
     controller, gate = Controller(town, await led(town.store), Faults()), await town.gate("601")
     job = await done(town, gate, controller)
     await town.drains.rollback(job.id)
+    assert await town.drains.report(job.id) is None  # what there was is of the way there alone
     running = await controller.take_up(job.id)
     for _ in range(STEPS):
         assert await one_step(running)

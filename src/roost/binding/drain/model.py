@@ -164,6 +164,7 @@ class Job(msgspec.Struct, kw_only=True):
     pauses: Pauses
     pinned: dict[str, str]
     certificate: dict[str, object] | None
+    """None before it is over: also of one that goes on by a rollback."""
 
     @property
     def is_moving(self) -> bool:
@@ -264,8 +265,9 @@ class MoveNote(msgspec.Struct, kw_only=True):
 
 def job_of(order: Order, progress: Progress, state: JobState, why: str, made_us: int, ended_us: int) -> Job:
     shared = {name: getattr(order, name) for name in Order.__struct_fields__}
-    names = ("started_at", "counts", "rate_why", "pauses", "pinned", "certificate")
+    names = ("started_at", "counts", "rate_why", "pauses", "pinned")
     told = {name: getattr(progress, name) for name in names}
+    told["certificate"] = progress.certificate if ended_us else None  # a rollback's is not of the way there
     shared["lives"] = order.lives | progress.lives
     told["last_rate"] = progress.rate_now
     return Job(**shared, **told, state=state, why=why, made_at=made_us / 1e6, ended_at=ended_us / 1e6)

@@ -24,7 +24,7 @@ from roost.binding.drain.views import certificate_view, job_view, plan_view, req
 from roost.core.errors import InvalidInput
 
 
-def job(**progress: Any) -> Job:
+def job(*, ended_us: int = 0, **progress: Any) -> Job:
     order = Order(
         id="01J8ZK3V7Q4M5N6P7R8S9T0VWX",
         type="entity",
@@ -40,7 +40,8 @@ def job(**progress: Any) -> Job:
         quota={},
         by="ann",
     )
-    return job_of(order, Progress(**progress), "running", "", made_us=1_763_661_600_000_000, ended_us=0)
+    made_us = 1_763_661_600_000_000
+    return job_of(order, Progress(**progress), "done" if ended_us else "running", "", made_us, ended_us)
 
 
 def test_a_job_that_has_just_begun() -> None:
@@ -79,13 +80,18 @@ def test_a_certificate_is_shown_as_the_store_keeps_it(complete: bool) -> None:
     assert view.lost == (0 if complete else None)
     assert view.missing == ([] if complete else ["gate-1@7"])
     assert any("requests   5" in text for text in view.lines)
-    assert job_view(job(certificate=kept)).certificate == view
+    assert job_view(job(ended_us=1, certificate=kept)).certificate == view
+
+
+def test_a_job_that_goes_on_by_a_rollback_has_no_certificate_yet() -> None:
+    kept = msgspec.to_builtins(reconcile(job(), {}, {"gate-1@7"}))
+    assert job_view(job(certificate=kept)).certificate is None
 
 
 @pytest.mark.parametrize("kept", [None, {}, {"job": 7}])
 def test_a_certificate_that_cannot_be_read_is_none(kept: dict[str, object] | None) -> None:
     assert certificate_view(kept) is None
-    assert job_view(job(certificate=kept)).certificate is None
+    assert job_view(job(ended_us=1, certificate=kept)).certificate is None
 
 
 @pytest.mark.parametrize(
