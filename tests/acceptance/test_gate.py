@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 import roost
-from roost.core.errors import OutcomeUnknown
+from roost.core.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from roost.sdk.words import GateRefused
+from roost.servers.gate.session import Who
 from roost.testing import eventually
 from roost.wire.answer import refusal
 from roost.wire.codes import Code
@@ -928,6 +929,30 @@ async def test_a_ticket_is_used_up_and_its_place_given_back_when_the_player_leav
             async with roost.play(town.urls[0], bad):
                 pass
     assert turnstile.inside == []
+
+
+class Away(Turnstile):
+    """A waiting room whose store does not answer at first."""
+
+    def __init__(self, *faults: type[StoreError]) -> None:
+        super().__init__()
+        self.faults = list(faults)
+
+    async def enter(self, ticket: str, types: tuple[str, ...]) -> Who:
+        if self.faults:
+            raise self.faults.pop()
+        return await super().enter(ticket, types)
+
+
+@pytest.mark.parametrize("over", ["ws", "tcp"])
+async def test_a_player_comes_again_where_the_waiting_room_did_not_answer(town: GateTown, over: str) -> None:
+    await town.entity()
+    turnstile = Away(StoreUnavailable, OutcomeUnknown)
+    await town.gate(turnstile)
+    url = town.urls[0] if over == "ws" else town.tcp_urls[0]
+    async with roost.play(url, fresh_tickets("ann")) as player:
+        assert (await player.ask(1)).seq == 1
+    assert turnstile.faults == []
 
 
 async def test_a_second_ticket_takes_over_with_a_place_of_its_own(town: GateTown) -> None:

@@ -156,7 +156,8 @@ class PlayerLine(Endpoint):
             if isinstance(error, TokenRefused):
                 clients.bad_tokens.note(self.address)
             log.info("login refused", extra={"code": error.code, "reason": error.message})
-            self.close(MSGPACK.bye(refusal_of(error)), error.code)
+            told = refusal_of(error)
+            self.close(MSGPACK.bye(told), told.code)
             return
         if not self.is_open:
             session.gone("dropped")

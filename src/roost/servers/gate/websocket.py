@@ -8,7 +8,15 @@ import time
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from roost.core.errors import InvalidInput, RequestTimeout, RoostError, TokenRefused, UpgradeRequired
+from roost.core.errors import (
+    InvalidInput,
+    RequestTimeout,
+    RoostError,
+    StoreError,
+    TokenRefused,
+    Unavailable,
+    UpgradeRequired,
+)
 from roost.core.networks import Network, network_of
 from roost.core.ratelimit import AtOnce
 from roost.servers.chat import Pace
@@ -161,7 +169,8 @@ class WebSocketClients:
             if isinstance(error, TokenRefused):
                 self._bad_tokens.note(port.address)
             log.info("login refused", extra={"code": error.code, "reason": error.message})
-            port.close(codec.bye(refusal_of(error)), error.code)
+            told = refusal_of(error)
+            port.close(codec.bye(told), told.code)
             return None
         if not port.is_open:
             session.gone("dropped")
@@ -218,9 +227,10 @@ async def _control(ws: web.WebSocketResponse, message: WSMessage, controls: Pace
 
 
 def refusal_of(error: RoostError) -> Refusal:
-    """What a client is told: of a token only that it is refused."""
+    """What a client is told: of a token only that it is refused, of a store away that it shall come again."""
     if isinstance(error, TokenRefused):
         return Refusal(error.code, "the token is not good here")
-    retry_after_s = error.retry_after_s or (1.0 if error.code == "UNAVAILABLE" else 0.0)
+    code = Unavailable.code if isinstance(error, StoreError) else error.code
+    retry_after_s = error.retry_after_s or (1.0 if code == Unavailable.code else 0.0)
     message = error.message + (f" ({error.hint})" if error.hint else "")
-    return Refusal(error.code or "REFUSED", message, int(retry_after_s * 1000))
+    return Refusal(code or "REFUSED", message, int(retry_after_s * 1000))
