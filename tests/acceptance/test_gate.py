@@ -13,6 +13,7 @@ import pytest
 
 import roost
 from roost.core.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from roost.sdk.play import Player
 from roost.sdk.words import GateRefused
 from roost.servers.gate.session import Who
 from roost.testing import eventually
@@ -102,6 +103,24 @@ async def test_pushes_arrive_and_those_of_an_older_epoch_do_not(town: GateTown) 
             assert (push.type, push.body, push.n, push.epoch) == ("entity", {"news": 1}, 2, epoch)
             break
     assert gate.pushes == {"dropped": 1, "told": 1}
+
+
+async def test_everybody_who_listens_for_pushes_hears_that_the_player_has_ended(town: GateTown) -> None:
+    entity = await town.entity()
+    await town.gate()
+    heard: list[Any] = []
+
+    async def listen(player: Player) -> None:
+        heard.extend([push.body async for push in player.pushes()])
+
+    async with roost.play(town.urls[0], token()) as player:
+        listening = [asyncio.create_task(listen(player)) for _ in range(2)]
+        assert entity.push("ann", 1, "psst", town.map.row().epoch)
+        await player.ask(1)
+    async with asyncio.timeout(2):
+        await asyncio.gather(*listening)
+        await listen(player)
+    assert heard == ["psst"]
 
 
 async def test_a_raising_handler_is_told_and_the_next_message_goes_on(town: GateTown) -> None:

@@ -186,9 +186,10 @@ class Player:
         return data
 
     async def pushes(self) -> AsyncIterator[Push]:
-        """What the homes send unasked, until the player ends."""
+        """What the homes send unasked, until the player ends. Each is told once, however many listen."""
         while (push := await self._pushes.get()) is not None:
             yield push
+        self._pushes.put_nowait(None)  # for all others who listen
 
     # -- the connection
 
