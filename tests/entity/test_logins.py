@@ -405,6 +405,21 @@ async def test_a_gate_that_saw_a_later_epoch_is_followed(town: Town) -> None:
     assert answer.epoch >= later
 
 
+async def test_a_login_at_a_gate_that_saw_a_later_epoch_is_followed(town: Town) -> None:
+    """As after a repair: the map has granted the user to us anew, and we have not heard."""
+    house = await town.open()
+    epoch = await town.bind("ann", house)
+    assert (await house.login("ann", epoch=epoch)).epoch == epoch
+    later = await town.bind("ann", house, seen=epoch + 1_000_000)
+
+    answer = await house.login("ann", "t", epoch=later)
+
+    assert answer.code is Code.OK
+    assert answer.epoch >= later
+    refused = await house.login("ann", "u", epoch=2**53 - 2**21)
+    assert refused.code is Code.BAD_REQUEST
+
+
 async def test_a_message_under_an_older_epoch_is_executed_and_told_the_new_one(town: Town) -> None:
     house = await town.open()
     epoch = await town.bind("ann", house)

@@ -95,8 +95,8 @@ class Executor:
         """Why it must not be executed now."""
         if not self._tenancy.is_held(session.partition):
             return LAPSED
-        if epoch > session.epoch and is_made_up(epoch):
-            return refusal(Code.BAD_REQUEST, f"nobody granted epoch {epoch}", epoch=session.epoch)
+        if (refused := refuse_made_up(epoch, session)) is not None:
+            return refused
         current = self._tenancy.is_current(session) and epoch <= session.epoch
         if not current and not await self._tenancy.make_current(session, epoch):
             return session.farewell if session.has_ended else LAPSED
@@ -173,6 +173,13 @@ class Executor:
             call.reply(Answer(reply.payload, reply.code, session.epoch))
         else:
             session.wait_for_durable(sequence, call, reply)
+
+
+def refuse_made_up(epoch: int, session: Session) -> Answer | None:
+    """A refusal of an epoch that a gate cannot have seen."""
+    if epoch > session.epoch and is_made_up(epoch):
+        return refusal(Code.BAD_REQUEST, f"nobody granted epoch {epoch}", epoch=session.epoch)
+    return None
 
 
 def _failed(message: str) -> Reply:

@@ -10,7 +10,7 @@ import msgspec
 
 from roost.core.errors import RoostError
 from roost.sdk.entity import Journal, LoginReason, LogoutReason, TimerCall
-from roost.servers.entity.execution import refusal_of
+from roost.servers.entity.execution import refusal_of, refuse_made_up
 from roost.servers.entity.home import kick
 from roost.servers.entity.session import Phase, Session
 from roost.servers.entity.tenancy import moved
@@ -115,12 +115,17 @@ class Visit(HostTurn):
             return refusal_of(error)
 
     async def _unfit(self) -> Answer | None:
-        session, host = self.session, self.host
+        """Why they cannot come in now. A gate believes no answer under an older epoch than it has seen."""
+        session, residence = self.session, self.host.residence
+        seen = self._call.epoch if self._call is not None else 0
         if session.is_superseded(self._client):
             return refusal(Code.NOT_OWNER, "another session of this user took over", epoch=session.epoch)
-        is_ours = host.residence.is_held(session.partition) and host.residence.is_current(session)
+        if (refused := refuse_made_up(seen, session)) is not None:
+            return refused
+        is_held = residence.is_held(session.partition)
+        is_ours = is_held and residence.is_current(session) and seen <= session.epoch
         try:
-            if is_ours or await host.residence.make_current(session):
+            if is_ours or await residence.make_current(session, seen):
                 return None
         except RoostError as error:
             return refusal_of(error, session.epoch)
