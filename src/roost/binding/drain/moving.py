@@ -110,7 +110,9 @@ class Moving:
 
     async def _move(self, shift: Shift) -> None:
         settings, order = self._view.bindings.settings, self._order
-        terms = MoveTerms(order.max_block_ms, settings.move_quiesce_ms, settings.move_mark_ms, shift.force)
+        # a gate that waits for the user ends a mark whose time is over
+        mark_ms = max(settings.move_mark_ms, order.max_block_ms)
+        terms = MoveTerms(order.max_block_ms, settings.move_quiesce_ms, mark_ms, shift.force)
         at, to = self._view.alive(shift.at), self._view.alive(shift.to)
         answer: list[Moved] | RoostError
         try:
