@@ -17,7 +17,7 @@ from roost.binding.protocol import Action, End, Event, NoAnswer, Terms, Then
 from roost.core.errors import NotSent, RoostError
 from roost.core.tracing import Span, current_trace, sampled_context
 from roost.db.model import Claimed
-from roost.sdk.entity import Later, Pinned
+from roost.sdk.entity import Later, Now, Pinned
 from roost.servers.entity.home import ENTITY_SERVICE
 from roost.servers.entity.peering import ACCEPT, COMMIT, encode
 from roost.servers.entity.session import NEVER, Session
@@ -73,7 +73,9 @@ def _said(answer: object) -> words.Willing | words.Unwilling:
             return words.Unwilling("later", "", _retry_ms(seconds))
         case Pinned(why):
             return words.Unwilling("pinned", _text(why)[:200])
-    return words.Willing(_text(getattr(answer, "party", "")))
+        case Now(party):
+            return words.Willing(_text(party))
+    raise TypeError(f"can_move says Now, Later or Pinned, not {type(answer).__name__}")
 
 
 def _retry_ms(seconds: Any) -> int:

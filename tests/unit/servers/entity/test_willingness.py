@@ -50,6 +50,22 @@ def test_what_cannot_be_told_is_asked_again(answer: Any) -> None:
     assert said(answer) == Unwilling("later", "can_move failed", 1000)
 
 
+@pytest.mark.parametrize("answer", [None, False, "pinned", Pinned])
+def test_what_is_no_answer_moves_nobody(answer: Any) -> None:
+    assert said(answer) == Unwilling("later", "can_move failed", 1000)
+
+
+def test_a_class_whose_can_move_must_be_awaited_moves_nobody() -> None:
+    async def can_move() -> Pinned:
+        return Pinned("in a duel")
+
+    asked = can_move()
+    try:
+        assert said(asked) == Unwilling("later", "can_move failed", 1000)
+    finally:
+        asked.close()
+
+
 def test_a_text_that_no_message_can_carry_is_told_as_far_as_it_can_be() -> None:
     assert said(Pinned("in a duel \ud800")) == Unwilling("pinned", "in a duel ?", 0)
     assert said(Now(party="red \ud800")) == Willing("red ?")
