@@ -84,6 +84,8 @@ class ServerRow(NamedTuple):
     users: int
     alive: bool
     """Whether its lease holds."""
+    closed: bool
+    """Not open; of the row of several partitions: in none of them."""
 
     @property
     def accepting(self) -> bool:
@@ -118,9 +120,10 @@ class PartitionBoard:
 
 
 def _row(clock: int, server_id: str, packed: str, users: int) -> ServerRow:
-    life, is_open, capacity, lease, _, version = packed.split("\t")
+    life, state, capacity, lease, _, version = packed.split("\t")
+    is_open, is_alive = state == "1", int(lease) > clock
     return ServerRow(
-        server_id, life, is_open == "1", is_open != "?", int(capacity), version, users, int(lease) > clock
+        server_id, life, is_open, state != "?", int(capacity), version, users, is_alive, not is_open
     )
 
 

@@ -311,4 +311,5 @@ def _joined(known: ServerRow | None, row: ServerRow) -> ServerRow:
         open=known.open and row.open,
         known=known.known and row.known,
         alive=known.alive and row.alive,
+        closed=known.closed and row.closed,
     )

@@ -89,7 +89,7 @@ def _standing(instance: Instance, rows: Mapping[Owner, ServerRow]) -> Standing:
         version=instance.version,
         address=(host, port) if host and port else None,
         willing=instance.willing and row is not None and row.open and row.alive,
-        is_closed=row is not None and not row.open,
+        is_closed=row is not None and row.closed,
         users=row.users if row is not None else 0,
         capacity=instance.capacity,
         schema=_number(instance.labels.get(SCHEMA_LABEL, "")),
