@@ -112,6 +112,20 @@ async def test_an_operator_takes_a_user_away_and_the_history_tells_it(gateway: G
     assert (await ask(gateway, "/bind/v1/users/nobody/history"))["changes"] == []
 
 
+async def test_who_is_on_the_move_is_not_taken_away_as_the_description_says(gateway: Gateway) -> None:
+    store, bindings = gateway.platform.store, gateway.platform.bindings
+    number = bindings.partition_of("entity", "ann")
+    key = partition_keys(store.keys, partition_scope(number))["users"] + b"entity:ann"
+    mark = ("st", "M", "d", "502", "dl", "7", "ne", 2**52, "m", "m1", "dt", 2**52)
+    await store.call("HSET", key, *mark, key=key)
+
+    answer = await gateway.ask("DELETE", "/bind/v1/users/ann", token=TOKEN)
+
+    assert answer.refusal == (503, "UNAVAILABLE")
+    told = (await ask(gateway, "/openapi.json"))["paths"]["/bind/v1/users/{userId}"]["delete"]
+    assert "UNAVAILABLE" in told["responses"]["503"]["description"].split(", ")
+
+
 async def test_what_became_of_the_moves_of_a_user(gateway: Gateway) -> None:
     notes = [
         MoveNote(at=1.5, job="j-1", source="501", target="503", outcome="returned", why="flush was too slow"),

@@ -18,6 +18,7 @@ from roost.api.binding import (
 from roost.api.drain import MoveList
 from roost.api.limits import Name, shown
 from roost.binding import views
+from roost.core.errors import Unavailable
 from roost.gateway import recording
 from roost.gateway.context import Gateway
 from roost.web.acts import Act
@@ -96,7 +97,7 @@ def _of_users(on: BindingRoutes, user: str) -> list[Route]:
             scope="admin",
             act=Act("binding.release", "user/{userId}", on.home_before),
             query=TypeQuery,
-            errors=(UnknownBinding,),
+            errors=(UnknownBinding, Unavailable),
             status=204,
         ),
     ]
