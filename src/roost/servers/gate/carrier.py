@@ -296,12 +296,13 @@ class Carrier:
             server.members.add(self)
 
     def close(self, reason: str, *, replaced: bool = False) -> None:
-        """The session is over: its home is told. `replaced`: by a younger one of the same client, here."""
-        server, is_known = self._server, self._is_known
+        """The session is over: its home is told, also behind a login that is on its way. `replaced`: by a
+        younger one of the same client, here."""
+        server = self._server
         self._count_end("replaced" if replaced else reason)
         self.lane.close()
         self._stay_with(None)
-        if server is not None and is_known:
+        if server is not None:
             parts = [self.type, self.client.user, self.client.session_id, reason]
             self._log_out(_pack(parts), server, self._follow)
 
