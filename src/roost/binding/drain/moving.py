@@ -196,16 +196,15 @@ class Moving:
             self.aborts += 1
             self._progress.counts["returned"] += 1
             self._failed(moved.why)
-        if shift.to.server_id != shift.source and moved.user not in self._counted:
-            self._count(shift, moved)
+        if shift.to.server_id != shift.source and moved.outcome in ("moved", "released", "gone"):
+            self._progress.unheard.pop(moved.user, None)  # also of one who had come back and left again
+            if moved.user not in self._counted:
+                self._count(shift, moved)
         self._feed(shift).heard(shift, moved, now)
         self._note(shift, moved)
 
     def _count(self, shift: Shift, moved: Moved) -> None:
-        if moved.outcome not in ("moved", "released", "gone"):
-            return
         self._counted.add(moved.user)
-        self._progress.unheard.pop(moved.user, None)
         counts = self._progress.counts
         counts[moved.outcome] += 1
         if moved.outcome == "moved":
