@@ -6,6 +6,7 @@ import contextlib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -48,7 +49,7 @@ def _urls(settings: Settings) -> tuple[str, ...]:
 
 
 def print_lines(settings: Settings, path: str, query: Query) -> None:
-    """Print what the first gateway that answers sends, line by line as it comes."""
+    """Print what the first gateway that answers sends, line by line as it comes; no line is printed twice."""
     *others, last = _urls(settings)
     for url in others:
         with contextlib.suppress(_NotReached):
@@ -57,9 +58,27 @@ def print_lines(settings: Settings, path: str, query: Query) -> None:
 
 
 def _print_lines(settings: Settings, url: str, path: str, query: Query) -> None:
+    has_begun = False
+    try:
+        for line in _lines(settings, url, path, query):
+            has_begun = True
+            print(line)
+    except _NotReached:
+        if not has_begun:
+            raise
+        raise StartFailed(f"{url} broke off: what is printed is not all of it", hint="ask again") from None
+
+
+def _lines(settings: Settings, url: str, path: str, query: Query) -> Iterator[str]:
+    """Apart from the printing: whoever reads what is printed may go, which is no fault of the gateway."""
     with _opened(settings, url, "GET", path, query, None) as response:
-        for line in response:
-            print(line.decode(), end="")
+        rest = b""
+        while piece := response.read1():  # unlike its lines, this tells an end from an answer that breaks off
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                yield line.decode()
+        if rest:
+            yield rest.decode()
 
 
 def _ask(
@@ -94,6 +113,12 @@ def _opened(settings: Settings, url: str, method: str, path: str, query: Query, 
         raise failure(
             f"no gateway answers at {url}: {getattr(reason, 'strerror', None) or reason}",
             hint="start one with `roost up`, or name another with --url or ROOST_URL",
+        ) from None
+    except HTTPException as error:  # it broke off, or is no HTTP at all
+        failure = _NotReached if method == "GET" else StartFailed
+        raise failure(
+            f"{url} answers, but not as Roost does: {type(error).__name__}",
+            hint="ask again, or correct --url",
         ) from None
 
 
