@@ -56,11 +56,11 @@ async def _follow(
 
     session = Session(cli.gateway_url, cli.api_token)
     query = [("scope", scope) for scope in scopes]
-    refusal = None
+    end: Exception | None = None
 
     async def step() -> object:
-        """A stream until it ends; a refusal other than "not now" is the last word."""
-        nonlocal last_id, refusal
+        """A stream until it ends. The last word is a refusal but "not now", or a reader who is gone."""
+        nonlocal last_id, end
         try:
             async with aclosing(session.events("/events/v1", query, last_id)) as events:
                 async for event_id, data in events:
@@ -68,8 +68,8 @@ async def _follow(
                     _hand(data, tell)
         except (StoreError, Unavailable) as error:
             print(f"roost: {error.message}; trying again", file=sys.stderr, flush=True)
-        except RoostError as error:
-            refusal = error
+        except (RoostError, BrokenPipeError) as error:
+            end = error
             return END
         return None
 
@@ -77,8 +77,8 @@ async def _follow(
         await Loops().keep_running("events", step, pause_s=RETRY_S)
     finally:
         await session.close()
-    if refusal is not None:
-        raise refusal
+    if end is not None:
+        raise end
 
 
 def _hand(data: bytes, tell: Callable[[Happening], None]) -> None:
