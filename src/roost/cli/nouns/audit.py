@@ -10,6 +10,7 @@ import typer
 
 from roost.api.audit import AuditEntry, AuditPage
 from roost.api.events import Happening
+from roost.api.overview import Overview
 from roost.cli.context import Context, takes
 from roost.cli.flags import ASK_AND_SHOW
 from roost.cli.tables import Column, Part, Styled, Table
@@ -57,9 +58,11 @@ def audit(
         print_lines(cli.settings, "/audit/v1/export", query)
         return
     paging = [("limit", str(limit)), *([("before", before)] if before else [])]
+    # Before the page: what is done while that is fetched is in the page, in the stream, or in both.
+    after = cli.ask("GET", "/overview/v1", Overview).event_id if follow else ""
     page = cli.ask("GET", "/audit/v1/entries", AuditPage, query=query + paging)
     if follow:
-        _follow(cli, page, (name, action, target))
+        _follow(cli, page, (name, action, target), after)
     else:
         cli.show(page, view)
 
@@ -79,19 +82,22 @@ def _row(entry: AuditEntry) -> tuple[str | Styled, ...]:
     return when, entry.name, entry.action, entry.target, outcome, entry.source, entry.via
 
 
-def _follow(cli: Context, page: AuditPage, wanted: tuple[str, str, str]) -> None:
+def _follow(cli: Context, page: AuditPage, wanted: tuple[str, str, str], after: str) -> None:
     from roost.cli import happening
 
     name, action, target = wanted
+    shown = {entry.id for entry in page.entries}
 
     def tell(found: Happening) -> None:
         entry = msgspec.convert(found.details, AuditEntry)
+        if entry.id in shown:
+            return
         if (not name or entry.name == name) and entry.action.startswith(action) and target in entry.target:
             cli.show_line(entry, _line)
 
     for entry in reversed(page.entries):
         cli.show_line(entry, _line)
-    happening.follow(cli, ["audit"], tell)
+    happening.follow(cli, ["audit"], tell, after)
 
 
 def _line(entry: AuditEntry) -> str:
