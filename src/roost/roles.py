@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from roost.app import Platform, open_platform
+from roost.binding.rules import parse_types
 from roost.core.errors import DataFolderInUse, InvalidInput, StartFailed
 from roost.demo.fleet import Fleet
 from roost.demo.leftovers import clean_up
+from roost.demo.names import is_demo
 from roost.demo.routes import routes as demo_routes
 from roost.foreground import stop_signal
 from roost.gateway.context import connection_limits
@@ -36,6 +38,7 @@ from roost.servers.hosting import Identity, game_server
 from roost.settings import Settings, environment_for
 from roost.store.inspect import check_server
 from roost.store.topology.embedded import make_private
+from roost.waitingroom.rules import parse_worlds
 from roost.web.connections import raise_file_limit
 from roost.web.listen import bind, serve, url_of
 
@@ -131,7 +134,7 @@ async def up(
     stop = stop_signal()
     make_private(settings.data)
     address = GATEWAY.address(settings) if "gateway" in roles else None
-    fleet = Fleet(settings) if demo and _may_have_demo(settings, roles) else None
+    fleet = Fleet(settings) if demo and may_have_demo(settings, roles) else None
     build: Build = build_app if fleet is None else partial(build_app, more_routes=demo_routes(fleet))
     async with contextlib.AsyncExitStack() as stack:
         opening = serving(address, _platform_of_our_own(settings, roles), build)
@@ -331,10 +334,12 @@ async def _platform_of_our_own(settings: Settings, roles: tuple[str, ...]) -> As
         raise
 
 
-def _may_have_demo(settings: Settings, roles: Collection[str]) -> bool:
-    """On one machine, on a store of our own, where players need no login service."""
+def may_have_demo(settings: Settings, roles: Collection[str]) -> bool:
+    """On one machine, on a store of our own, where players need no login service and nothing has its names:
+    whatever has them is taken out with it."""
     is_ours = settings.is_dev() and settings.store_url.shape == "embedded" and not settings.queue_keys
-    return is_ours and {"gateway", "manager"} <= set(roles)
+    named = {*parse_worlds(settings.queue.worlds), *parse_types(settings.binding.types)}
+    return is_ours and {"gateway", "manager"} <= set(roles) and not any(map(is_demo, named))
 
 
 def _announce(settings: Settings, url: str, platform: Platform, *, has_demo: bool) -> None:
