@@ -9,6 +9,7 @@ import pytest
 
 from roost.api.tokens import TokenInput
 from roost.core.errors import Forbidden, StoreUnavailable
+from roost.store.keys.tokens import TOKENS
 from roost.store.store import Store
 from roost.testing import eventually
 from roost.tokens.ended import EndedSessions
@@ -144,3 +145,17 @@ async def test_the_token_that_only_reads_needs_no_store(way: Way) -> None:
         clock.now += 3600
     with pytest.raises(Forbidden):
         await tokens.check("prometheus", "register")
+
+
+@pytest.mark.parametrize(
+    "bad", [b"no JSON", b'{"name":"x","scopes":["later"],"createdAt":"","digest":"00"}', b"\xff"]
+)
+async def test_one_token_that_cannot_be_read_locks_nobody_else_out(store: Store, bad: bytes) -> None:
+    """It may be of a later version, while gateways are updated one by one."""
+    made = await Tokens("root", store).create(TokenInput("ann", ["read"]))
+    key = store.keys.plain(TOKENS)
+    await store.call("HSET", key, "bad", bad, key=key)
+    tokens = Tokens("root", store)
+    assert (await tokens.identify(made.token)).name == "ann"
+    assert [token.id for token in await tokens.list()] == [made.id]
+    await tokens.revoke("bad")

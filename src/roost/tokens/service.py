@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import time
@@ -39,6 +40,8 @@ from roost.store.keys.tokens import TOKENS
 from roost.store.store import Store
 from roost.tokens.ended import EndedSessions
 from roost.tokens.sessions import OVER, Session, Sessions
+
+log = logging.getLogger("roost.tokens")
 
 REFRESH_S = 2.0
 KEPT_S = 60.0
@@ -85,6 +88,13 @@ class LoggedIn(NamedTuple):
 _decode = msgspec.json.Decoder(KeptToken).decode
 
 
+def _kept(raw: bytes) -> KeptToken:
+    """Raises ValueError of one that is not ours, or of a later version."""
+    kept = _decode(raw)
+    bytes.fromhex(kept.digest)
+    return kept
+
+
 class Tokens:
     """The tokens that this gateway accepts."""
 
@@ -112,6 +122,8 @@ class Tokens:
         """When it was asked last, whatever came of it."""
         self._fault = ""
         """Why nothing came of it."""
+        self._unreadable: set[str] = set()
+        """Ids of tokens that the log has named."""
         self._reading = asyncio.Lock()
 
     async def check(self, presented: str, scope: Scope) -> Grant:
@@ -214,8 +226,18 @@ class Tokens:
         return self._known
 
     async def _read(self) -> dict[str, KeptToken]:
+        """Without those that cannot be read: they are nobody's, and the log names each once."""
         flat = await self._store.call("HGETALL", self._key, key=self._key, idempotent=True)
-        return {key.decode(): _decode(value) for key, value in zip(flat[::2], flat[1::2], strict=True)}
+        found: dict[str, KeptToken] = {}
+        for key, raw in zip(flat[::2], flat[1::2], strict=True):
+            token_id = key.decode(errors="replace")
+            try:
+                found[token_id] = _kept(raw)
+            except ValueError as error:
+                if token_id not in self._unreadable:
+                    log.error("unreadable token", extra={"tokenId": token_id, "reason": str(error)})
+                self._unreadable.add(token_id)
+        return found
 
     async def create(self, given: TokenInput) -> NewToken:
         if not given.name or len(given.name) > MAX_TOKEN_NAME:
