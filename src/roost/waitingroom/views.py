@@ -138,7 +138,9 @@ def _micros(text: str) -> str:
     """A time in ISO 8601 as the store counts it."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)  # what has no year there could be shown to nobody
+    except (ValueError, OverflowError):
         raise InvalidInput(f"opensAt {text[:40]!r} is no time", hint="write 2026-11-20T18:00:00Z") from None
     if moment.tzinfo is None:
         raise InvalidInput("opensAt needs a zone", hint="write 2026-11-20T18:00:00Z or …+09:00")

@@ -51,6 +51,8 @@ def test_what_is_left_out_of_a_patch_stays_and_null_takes_away() -> None:
         WorldPatch(rate=1e9),
         WorldPatch(opens_at="tomorrow"),
         WorldPatch(opens_at="2027-01-15T08:00:00"),
+        WorldPatch(opens_at="9999-12-31T23:59:59-14:00"),
+        WorldPatch(opens_at="0001-01-01T00:00:00+14:00"),
     ],
 )
 def test_odd_changes_are_refused(patch: WorldPatch) -> None:
