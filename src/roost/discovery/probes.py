@@ -223,7 +223,12 @@ def _get(target: Target) -> bytes:
     path = target.path if target.path.startswith("/") else f"/{target.path}"
     if not (path.isascii() and path.isprintable()) or " " in path:
         raise NotProbed("the health path holds characters that no path has")
-    return f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\nConnection: close\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: {_in_brackets(target.host)}\r\nConnection: close\r\n\r\n".encode()
+
+
+def _in_brackets(host: str) -> str:
+    """An IPv6 address as URLs and `Host` have it: strict servers answer 400 to any other."""
+    return f"[{host}]" if ":" in host else host
 
 
 class _Echo(asyncio.DatagramProtocol):
@@ -258,8 +263,7 @@ async def _grpc(address: str, target: Target) -> None:
         from grpc_health.v1 import health_pb2, health_pb2_grpc
     except ImportError:
         raise NotProbed("gRPC probes need the extra: pip install 'roost[grpc]'") from None
-    host = f"[{address}]" if ":" in address else address
-    async with grpc.aio.insecure_channel(f"{host}:{target.port}") as channel:
+    async with grpc.aio.insecure_channel(f"{_in_brackets(address)}:{target.port}") as channel:
         request = health_pb2.HealthCheckRequest(service=target.path.strip("/"))
         try:
             reply = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=TIMEOUT_S)

@@ -150,6 +150,19 @@ async def test_a_redirect_is_not_followed() -> None:
     assert visited[0].startswith(b"GET /up HTTP/1.1\r\nHost: 127.0.0.1\r\n")
 
 
+async def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    """A strict server (Tomcat is one) answers 400 to any other Host, and would be judged unhealthy."""
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    async with serving(answer) as port:
+        assert (await ask(instance(port, "http", private_ip="::ffff:127.0.0.1"))).ok
+    assert b"\r\nHost: [::ffff:127.0.0.1]\r\n" in heads[0]
+
+
 @pytest.mark.parametrize(
     "garbage",
     [b"hello\r\n", b"\r\n", b"", b"HTTP/1.1\r\n", b"HTTP/1.1 abc\r\n", b"\xff\xfe\x00\n", b"x" * 100_000],
