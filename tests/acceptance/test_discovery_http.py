@@ -257,15 +257,15 @@ def test_g1_a_stream_is_resumed_by_its_last_event_id_without_a_gap(api: Api) -> 
 
 
 def test_prometheus_finds_targets_and_performance(api: Api) -> None:
-    api.register(
-        ports={"metrics": 9100, "udp": 7777}, privateIp="10.1.2.3", performance={"tps": 60, "note": "x"}
-    )
+    performance = {"tps": 60, "note": "x", "beyond": 10**400}
+    api.register(ports={"metrics": 9100, "udp": 7777}, privateIp="10.1.2.3", performance=performance)
     (target,) = api.ask("GET", "/sd/v1/prometheus").json
     assert target["targets"] == ["10.1.2.3:9100"]
     assert target["labels"]["__meta_roost_server_id"] == "501"
     text = api.ask("GET", "/sd/v1/prometheus/performance").body.decode()
     assert 'roost_instance_tps{group="kr-1",server="501",type="game"} 60.0' in text
     assert "note" not in text
+    assert "beyond" not in text
 
 
 def test_prometheus_gets_an_error_and_no_empty_list_while_the_store_is_away(api: Api) -> None:

@@ -117,7 +117,7 @@ class _Performance(Collector):
             server = instance.server_id or instance.instance_id
             numbers = {"load": instance.load, "capacity": instance.capacity, **instance.performance}
             for name, value in numbers.items():
-                if isinstance(value, bool) or not isinstance(value, (int, float)):
+                if (number := _number(value)) is None:
                     continue
                 field = _LABEL.sub("_", name).lower()[:64]
                 if field not in families:
@@ -128,5 +128,15 @@ class _Performance(Collector):
                         f"`{field}` as instances report it",
                         labels=["type", "group", "server"],
                     )
-                families[field].add_metric([instance.type, instance.group, server], float(value))
+                families[field].add_metric([instance.type, instance.group, server], number)
         yield from families.values()
+
+
+def _number(value: Any) -> float | None:
+    """None of what is no number, or a larger one than a gauge can hold."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
