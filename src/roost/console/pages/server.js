@@ -11,6 +11,7 @@ import { nameOf, standing } from '../standing.js';
 import { done, failed } from '../toast.js';
 
 const HISTORY_SHOWN = 30;
+const REFRESH_MS = 10000;
 
 export function serverPanel(context, closed) {
   const title = h('h2', { tabindex: '-1' });
@@ -30,7 +31,13 @@ export function serverPanel(context, closed) {
     } catch (error) {
       if (asked === id) show(body, ...troubleOf(error));
     }
-    timer = setTimeout(() => { if (id && !document.hidden) refresh(); }, 10000);
+    clearTimeout(timer);
+    again();
+  }
+
+  /** A hidden page does not ask, and goes on when it is shown again. */
+  function again() {
+    timer = setTimeout(() => { if (id && document.hidden) again(); else if (id) refresh(); }, REFRESH_MS);
   }
 
   function draw({ instance, status: ended, history }, health) {
