@@ -2,6 +2,12 @@
 
 export const nameOf = row => row.serverId || row.instanceId;
 
+/** The address of a server in the console: its server id is unique within its type only. */
+export const addressOf = (name, type) => `#/servers/${[name, type].filter(Boolean).map(encodeURIComponent).join('/')}`;
+
+/** Whether an address means this server. */
+export const isMeant = (row, name, type) => row.instanceId === name || row.serverId === name && (!type || row.type === type);
+
 /** What an operator wants to know first. */
 export function standing(row) {
   if (row.unhealthy) return 'unhealthy';

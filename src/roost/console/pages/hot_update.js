@@ -8,6 +8,7 @@ import { t } from '../i18n.js';
 import { card, chooser, loadBar, pageHead, state } from '../parts.js';
 import { every } from '../poll.js';
 import { troubleOf } from '../refusal.js';
+import { addressOf } from '../standing.js';
 import { emptyState, Table } from '../table.js';
 import { jobView } from './job.js';
 import { planView } from './plan.js';
@@ -26,7 +27,7 @@ function allJobs(context) {
   const chosen = new Set();
   const type = chooser(t('users.type'), () => { chosen.clear(); polling.now(); });
   type.offer(['entity']);
-  const holders = new Table({ label: t('update.servers'), key: server => server.serverId, columns: holderColumns(chosen, () => drawChoice()), sort: { name: 'server', isDown: false },
+  const holders = new Table({ label: t('update.servers'), key: server => server.serverId, columns: holderColumns(chosen, () => drawChoice(), () => type.value), sort: { name: 'server', isDown: false },
     empty: emptyState(t('update.none'), t('update.noneHow'), 'roost up --with entity,gate') });
   const choice = h('p', { class: 'dim', role: 'status' });
   const fields = {
@@ -86,11 +87,11 @@ function allJobs(context) {
 const numberField = (name, more) => h('input', { id: `update-${name}`, type: 'number', ...more });
 const field = (name, input, hint) => h('div', { class: 'field' }, h('label', { for: input.id }, t(`update.${name}`)), input, h('p', { class: 'hint' }, hint));
 
-function holderColumns(chosen, changed) {
+function holderColumns(chosen, changed, ofType) {
   const bars = new WeakMap();
   return [
     { name: 'choose', label: '', cell: server => h('input', { type: 'checkbox', 'aria-label': t('update.chooseOne', { server: server.serverId }), onchange: event => { if (event.target.checked) chosen.add(server.serverId); else chosen.delete(server.serverId); changed(); } }), update: (box, server) => { set(box, 'checked', chosen.has(server.serverId)); } },
-    { name: 'server', label: t('servers.server'), value: server => server.serverId.padStart(12), cell: server => h('a', { href: `#/servers/${encodeURIComponent(server.serverId)}` }, server.serverId), update: () => {} },
+    { name: 'server', label: t('servers.server'), value: server => server.serverId.padStart(12), cell: server => h('a', {}, server.serverId), update: (link, server) => set(link, 'href', addressOf(server.serverId, ofType())) },
     { name: 'version', label: t('servers.version'), value: server => server.version, cell: server => server.version || '–' },
     { name: 'users', label: t('update.users'), kind: 'number', value: server => server.users, cell: () => { const bar = loadBar(); bars.set(bar.element, bar); return bar.element; }, update: (made, server) => bars.get(made).tell(server.users, server.capacity) },
     { name: 'state', label: t('servers.status'), value: server => String(server.accepting), cell: () => h('span', {}), update: (made, server) => state(server.accepting ? 'accepting' : server.alive ? server.open ? 'full' : 'draining' : 'no-response', made), drop: 1 },

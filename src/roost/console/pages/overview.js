@@ -6,6 +6,7 @@ import { compact, duration, number, percent, rate } from '../format.js';
 import { known_text, t } from '../i18n.js';
 import { card, eventLine, pageHead, state } from '../parts.js';
 import { sum } from '../recent.js';
+import { addressOf } from '../standing.js';
 import { emptyState } from '../table.js';
 import { tourPanel } from './tour.js';
 
@@ -125,7 +126,7 @@ function drawAttention(list, { attention, health }) {
 function makeAttention({ level, subject }) {
   const [kind, id] = subject.split('/');
   const page = subject ? PAGE_OF[kind] ?? (id ? 'servers' : null) : null;
-  const link = page ? h('a', { href: `#/${page}${page === 'servers' ? `/${encodeURIComponent(id ?? '')}` : page === 'update' || page === 'queue' ? `/${encodeURIComponent(id ?? '')}` : ''}` }, t('action.look')) : null;
+  const link = page ? h('a', { href: page === 'servers' ? addressOf(id ?? '', id && kind) : `#/${page}${page === 'update' || page === 'queue' ? `/${encodeURIComponent(id ?? '')}` : ''}` }, t('action.look')) : null;
   const sign = level === 'good' ? 'M5 12.5l4.500 4.500L19 7.500' : 'M12 4 2.500 20h19zM12 10v4.500M12 17.300v.2';
   return h('li', { class: level }, icon(sign), h('div', {}, h('b', {}), h('p', { class: 'todo' })), link);
 }

@@ -7,6 +7,7 @@ import { percent } from '../format.js';
 import { said, t } from '../i18n.js';
 import { card, chooser, pageHead, state } from '../parts.js';
 import { every } from '../poll.js';
+import { addressOf } from '../standing.js';
 import { emptyState, Table } from '../table.js';
 import { refused } from '../refusal.js';
 
@@ -18,7 +19,7 @@ export function ringPage(context, [chosen]) {
   const { live } = context;
   const service = chooser(t('ring.service'), () => polling.now());
   const picture = ring({ label: t('ring.title'), over: name => lift(name) });
-  const table = new Table({ label: t('ring.shares'), columns: columns(() => Math.max(1e-9, ...nodes.map(({ share }) => share))), key: node => node.serverId, sort: { name: 'share', isDown: true }, open: node => lift(node.serverId) });
+  const table = new Table({ label: t('ring.shares'), columns: columns(() => Math.max(1e-9, ...nodes.map(({ share }) => share)), () => service.value.split(':')[0]), key: node => node.serverId, sort: { name: 'share', isDown: true }, open: node => lift(node.serverId) });
   const spread = h('p', { class: 'dim' });
   const preview = previewCard(() => service.value);
   const explain = explainCard(() => service.value, place => picture.mark(place));
@@ -81,10 +82,10 @@ function deviation(nodes) {
   return Math.sqrt(nodes.reduce((all, { share }) => all + (share - mean) ** 2, 0) / nodes.length) / mean;
 }
 
-function columns(most) {
+function columns(most, ofType) {
   const bars = new WeakMap();
   return [
-    { name: 'server', label: t('servers.server'), value: node => node.serverId.padStart(12), cell: () => h('span', { class: 'server' }, h('span', { 'aria-hidden': 'true' }), h('a', {})), update: updateServer },
+    { name: 'server', label: t('servers.server'), value: node => node.serverId.padStart(12), cell: () => h('span', { class: 'server' }, h('span', { 'aria-hidden': 'true' }), h('a', {})), update: (made, node) => updateServer(made, node, ofType()) },
     { name: 'share', label: t('ring.share'), value: node => node.share, kind: 'number',
       cell: () => { const bar = h('span', {}); const words = h('span', { class: 'words' }); const made = h('span', { class: 'load' }, h('span', { class: 'track' }, bar), words); bars.set(made, { bar, words }); return made; },
       update: (made, node) => { const { bar, words } = bars.get(made); bar.style.width = `${Math.min(100, node.share / most() * 100)}%`; text(words, percent(node.share, 2)); } },
@@ -94,9 +95,9 @@ function columns(most) {
 }
 
 /** A server in the colour that its part of the ring has. */
-function updateServer({ children: [swatch, link] }, node) {
+function updateServer({ children: [swatch, link] }, node, type) {
   set(swatch, 'class', `swatch ${kindOf(node)}`);
-  set(link, 'href', `#/servers/${encodeURIComponent(node.serverId)}`);
+  set(link, 'href', addressOf(node.serverId, type));
   text(link, node.serverId);
 }
 

@@ -7,7 +7,7 @@ import { milliseconds, number, since, whole } from '../format.js';
 import { known_text, t } from '../i18n.js';
 import { facts, loadBar, state } from '../parts.js';
 import { troubleOf } from '../refusal.js';
-import { nameOf, standing } from '../standing.js';
+import { isMeant, nameOf, standing } from '../standing.js';
 import { done, failed } from '../toast.js';
 
 const HISTORY_SHOWN = 30;
@@ -20,13 +20,14 @@ export function serverPanel(context, closed) {
   const element = h('aside', { class: 'card panel', hidden: true, 'aria-label': t('server.label') },
     h('div', { class: 'row between' }, h('div', { class: 'row' }, title, status), h('button', { type: 'button', class: 'quiet', 'aria-label': t('action.close'), onclick: closed }, '×')), body);
   let id = '';
+  let ofType = '';
   let timer = 0;
 
   async function refresh() {
     clearTimeout(timer);
     const asked = id;
     try {
-      const [detail, health] = await Promise.all([find(asked), get('/sd/v1/health').catch(() => null)]);
+      const [detail, health] = await Promise.all([find(asked, ofType), get('/sd/v1/health').catch(() => null)]);
       if (asked === id) draw(detail, health);
     } catch (error) {
       if (asked === id) show(body, ...troubleOf(error));
@@ -51,16 +52,16 @@ export function serverPanel(context, closed) {
   return {
     element,
     refresh,
-    open(wanted) { id = wanted; set(element, 'hidden', false); text(title, wanted); show(body, h('p', { class: 'dim' }, t('loading'))); refresh(); },
+    open(wanted, type = '') { [id, ofType] = [wanted, type]; set(element, 'hidden', false); text(title, wanted); show(body, h('p', { class: 'dim' }, t('loading'))); refresh(); },
     close() { id = ''; clearTimeout(timer); set(element, 'hidden', true); },
     leave() { id = ''; clearTimeout(timer); },
   };
 }
 
-/** By the instance id, or by the server id that addresses carry. */
-async function find(id) {
+/** By the instance id, or by the server id and type that addresses carry. */
+async function find(id, type) {
   const { instances } = isUlid(id) ? { instances: [] } : await get('/sd/v1/instances');
-  const named = instances.find(row => row.serverId === id);
+  const named = instances.find(row => isMeant(row, id, type));
   return get(`/sd/v1/instances/${part(named?.instanceId ?? id)}`);
 }
 

@@ -7,7 +7,7 @@ import { t } from '../i18n.js';
 import { chooser, loadBar, pageHead, state, tabs } from '../parts.js';
 import { every } from '../poll.js';
 import { countNote, emptyState, filterField, Table } from '../table.js';
-import { nameOf, standing } from '../standing.js';
+import { addressOf, isMeant, nameOf, standing } from '../standing.js';
 import { serverPanel } from './server.js';
 
 const FEW = 200;
@@ -16,7 +16,7 @@ const PAUSE_MS = 1000;  // a thousand rows are sorted and filtered anew only so 
 const STATES = ['accepting', 'full', 'suspect', 'unhealthy', 'draining', 'out-of-service', 'initializing'];
 let view = 'table';
 
-export function serversPage(context, [opened]) {
+export function serversPage(context, [opened, ofType]) {
   const { live } = context;
   const known = new Map();
   const wanted = { text: '', type: '', group: '', state: '', label: '' };
@@ -84,11 +84,11 @@ export function serversPage(context, [opened]) {
     keep(grid, first, row => row.instanceId, row => makeTile(row, open), updateTile);
   }
 
-  function opened_() { return [...known.values()].find(row => row.instanceId === isOpen || row.serverId === isOpen)?.instanceId; }
+  function opened_() { return [...known.values()].find(row => isMeant(row, isOpen, ofType))?.instanceId; }
 
   function open(row) {
     isOpen = row.instanceId;
-    history.replaceState(null, '', `#/servers/${encodeURIComponent(nameOf(row))}`);
+    history.replaceState(null, '', addressOf(nameOf(row), row.type));
     panel.open(row.instanceId);
     draw();
   }
@@ -100,7 +100,7 @@ export function serversPage(context, [opened]) {
     draw();
   }
 
-  if (isOpen) panel.open(isOpen);
+  if (isOpen) panel.open(isOpen, ofType);
   return { element, leave: () => { polling.end(); unlisten(); clearTimeout(drawing); panel.leave(); } };
 }
 
@@ -141,7 +141,7 @@ function serverCell() {
 function updateServer(cell, row) {
   const [beat, link] = cell.children;
   text(link, nameOf(row));
-  set(link, 'href', `#/servers/${encodeURIComponent(nameOf(row))}`);
+  set(link, 'href', addressOf(nameOf(row), row.type));
   set(beat, 'data-kind', row.unhealthy || row.status === 'suspect' ? 'warn' : row.accepting ? 'good' : 'dim');
   if (row.hasBeaten) pulse(beat);
   row.hasBeaten = false;

@@ -8,6 +8,7 @@ import { known_text, said, t } from '../i18n.js';
 import { card, chooser, facts, pageHead, state } from '../parts.js';
 import { every } from '../poll.js';
 import { troubleOf } from '../refusal.js';
+import { addressOf } from '../standing.js';
 import { emptyState } from '../table.js';
 
 const LISTED = 40;
@@ -49,7 +50,7 @@ async function placesOf(user) {
 
 function homeCard(context, user, type, home, polling) {
   if (!home) return card(t('users.home'), h('div', { class: 'nothing' }, h('b', {}, t('users.noHome', { user })), h('p', {}, t('users.noHomeHow'))));
-  return card(t('users.home'), h('div', { class: 'row between' }, h('p', { class: 'large' }, home.serverId ? h('a', { href: `#/servers/${encodeURIComponent(home.serverId)}` }, home.serverId) : t('users.nobody')), state(home.state)),
+  return card(t('users.home'), h('div', { class: 'row between' }, h('p', { class: 'large' }, home.serverId ? h('a', { href: addressOf(home.serverId, type) }, home.serverId) : t('users.nobody')), state(home.state)),
     facts([[t('users.why'), known_text(`why.${home.why}`) ?? said(home.why)], [t('users.since'), since(home.since)], [t('users.epoch'), h('span', { class: 'mono' }, String(home.epoch))], [t('server.life'), h('span', { class: 'mono' }, home.life)]]),
     home.state === 'released' ? null : h('div', { class: 'row' }, actionButton(context, {
       label: t('users.release'), act: () => remove(`/bind/v1/users/${part(user)}?type=${part(type)}`), said: t('users.releaseDone', { user }), then: polling.now,

@@ -8,6 +8,7 @@ import { clock, compact, duration, number, rate, whole } from '../format.js';
 import { t } from '../i18n.js';
 import { card, chooser, figure, loadBar, pageHead, state } from '../parts.js';
 import { every } from '../poll.js';
+import { addressOf } from '../standing.js';
 import { emptyState, Table } from '../table.js';
 import { forecastCard } from './forecast.js';
 
@@ -24,7 +25,7 @@ export function waitingRoomPage(context, [chosen]) {
   const through = timeChart({ label: t('queue.chartThrough'), series: [{ name: t('overview.issued'), kind: 'accent' }, { name: t('overview.entered'), kind: 'dim' }], unit: rate });
   const ledger = ledgerCard();
   const counted = h('ul', { class: 'counts' });
-  const servers = new Table({ label: t('queue.servers'), key: row => row.serverId, columns: serverColumns(context, () => world.value, () => polling.now()), sort: { name: 'server', isDown: false },
+  const servers = new Table({ label: t('queue.servers'), key: row => row.serverId, columns: serverColumns(context, () => polled, () => polling.now()), sort: { name: 'server', isDown: false },
     empty: emptyState(t('queue.noServers'), t('queue.noServersHow'), 'roost gameserver --capacity 200') });
   const classes = h('ul', { class: 'moves' });
   const pending = h('p', { class: 'trouble', hidden: true });
@@ -135,15 +136,15 @@ function ledgerCard() {
   return { element, draw };
 }
 
-function serverColumns(context, world, then) {
+function serverColumns(context, shown, then) {
   const bars = new WeakMap();
   return [
-    { name: 'server', label: t('servers.server'), value: row => row.serverId.padStart(12), cell: row => h('a', { href: `#/servers/${encodeURIComponent(row.serverId)}` }, row.serverId), update: () => {} },
+    { name: 'server', label: t('servers.server'), value: row => row.serverId.padStart(12), cell: row => h('a', {}, row.serverId), update: (link, row) => set(link, 'href', addressOf(row.serverId, shown().serverType)) },
     { name: 'state', label: t('servers.status'), value: row => String(row.open), cell: () => h('span', {}), update: (made, row) => { state(row.open ? 'accepting' : 'draining', made); if (row.inDoubt) text(made, t('queue.inDoubt')); } },
     { name: 'users', label: t('queue.people'), kind: 'number', value: row => row.users, cell: () => { const bar = loadBar(); bars.set(bar.element, bar); return bar.element; }, update: (made, row) => bars.get(made).tell(row.users, row.capacity) },
     { name: 'url', label: t('servers.address'), cell: row => h('span', { class: 'mono' }, row.url), drop: 2 },
     { name: 'drop', label: '', cell: row => actionButton(context, {
-      label: t('queue.drop'), kind: 'quiet', act: () => remove(`/queue/v1/worlds/${part(world())}/servers/${part(row.serverId)}`), said: t('queue.dropDone', { server: row.serverId }), then,
+      label: t('queue.drop'), kind: 'quiet', act: () => remove(`/queue/v1/worlds/${part(shown().world)}/servers/${part(row.serverId)}`), said: t('queue.dropDone', { server: row.serverId }), then,
       question: { title: t('queue.dropAsk', { server: row.serverId }), consequence: t('queue.dropConsequence', { n: number(row.users) }), action: t('queue.drop'), isDanger: true },
     }), update: () => {}, drop: 1 },
   ];
