@@ -5,6 +5,13 @@ import { h, set, show, text } from './elements.js';
 import { choose, language, languages, t } from './i18n.js';
 import { refused } from './refusal.js';
 
+/** A token that may not look would show pages without anything on them: the gateway says what it lacks. */
+async function turnAway() {
+  const why = await api.get('/overview/v1').catch(error => error);
+  await api.logOut();
+  throw why;
+}
+
 export function loginView(entered, begin) {
   const token = h('input', { id: 'token', type: 'password', autocomplete: 'current-password', required: true, spellcheck: 'false' });
   const who = h('input', { type: 'text', autocomplete: 'username', value: 'token', hidden: true });  // what a password keeper files it under
@@ -15,7 +22,9 @@ export function loginView(entered, begin) {
     event.preventDefault();
     set(button, 'disabled', true);
     try {
-      entered(await api.logIn(token.value.trim()));
+      const session = await api.logIn(token.value.trim());
+      if (!session.scopes.includes('read')) await turnAway();
+      entered(session);
     } catch (error) {
       text(trouble, error instanceof api.NoAnswer ? t('error.noAnswer') : error.status === 401 ? t('login.refused') : refused(error));
       set(trouble, 'hidden', false);
