@@ -67,6 +67,20 @@ async def test_a_refusal_is_kept_too_and_a_strangers_attempt_is_not(gate: Gate) 
     assert (dropped["code"], dropped["target"]) == ("UNKNOWN", "world/main/servers/501")
 
 
+async def test_no_act_hides_behind_a_parameter_that_stands_there_twice(gate: Gate) -> None:
+    """Whether it is an act is read from the first one, what is done from the last."""
+    given = {"type": "game", "group": "kr-1", "serverId": "501"}
+    instance = (await gate.ask("POST", "/sd/v1/instances", given, token=TOKEN)).json["instanceId"]
+    removal = f"/sd/v1/instances/{instance}?cause=terminated&cause=removed"
+    for method, path, body in (
+        ("DELETE", removal, None),
+        ("POST", "/drain/v1/jobs?plan=true&plan=false", {"servers": ["501"]}),
+    ):
+        answer = await gate.ask(method, path, body, token=TOKEN)
+        assert answer.refusal == (400, "INVALID_INPUT"), path
+    assert (await gate.ask("GET", f"/sd/v1/instances/{instance}", token=TOKEN)).json["status"] == "ready"
+
+
 async def test_one_token_does_not_wash_the_log_out_with_attempts(gate: Gate) -> None:
     """What is refused beyond the sixtieth counts in the metrics of its route alone."""
     await gate.ask("PATCH", WORLD, {"mode": "hold"}, token=TOKEN)

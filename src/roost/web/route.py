@@ -334,6 +334,8 @@ def _query_reader(wanted: type[Message]) -> Callable[[Asked], Message]:
                 raise InvalidInput(f"unknown query parameter {name!r}", hint=f"known here: {', '.join(many)}")
             if many[name]:
                 values.setdefault(name, []).append(value)
+            elif name in values:  # two readers of it could go by different ones
+                raise InvalidInput(f"query parameter {name!r} stands there twice")
             else:
                 values[name] = value
         return msgspec.convert(values, wanted, strict=False)
@@ -342,8 +344,7 @@ def _query_reader(wanted: type[Message]) -> Callable[[Asked], Message]:
 
 
 def _takes_many(kind: Any) -> bool:
-    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return get_origin(plain) in (list, tuple)
+    return get_origin(get_args(kind)[0] if get_origin(kind) is Annotated else kind) in (list, tuple)
 
 
 def _body_reader(route: Route, limit: int) -> Callable[[Asked], Awaitable[tuple[Message, tuple[str, ...]]]]:
@@ -383,9 +384,8 @@ def _refusal(
 ) -> Reply:
     status = status_of(type(told))
     if status >= 500:
-        expected = isinstance(error, RoostError)
         log.log(
-            logging.WARNING if expected else logging.ERROR,
+            logging.WARNING if isinstance(error, RoostError) else logging.ERROR,
             "request failed",
             exc_info=error if isinstance(told, Internal) else None,
             extra={
