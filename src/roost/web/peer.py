@@ -15,7 +15,7 @@ def client_ip(http: Asked, trusted: Sequence[Network]) -> str:
     if not trusted:
         return peer
     forwarded = ",".join(http.headers.getall("X-Forwarded-For", ()))  # some proxies add a line of their own
-    chain = [part.strip() for part in forwarded.split(",") if part.strip()]
+    chain = [_bare(part.strip()) for part in forwarded.split(",") if part.strip()]
     while chain and is_trusted(peer, trusted):
         peer = chain.pop()
     return peer if _parsed(peer) is not None else ""
@@ -24,6 +24,13 @@ def client_ip(http: Asked, trusted: Sequence[Network]) -> str:
 def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     ip = _parsed(address)
     return ip is not None and any(ip in network for network in trusted)
+
+
+def _bare(address: str) -> str:
+    """Without the port that some load balancers add: `203.0.113.9:4711`, `[2001:db8::1]:4711`."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
