@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from roost.api.events import Happening
-from roost.gateway.live import live, viewers
+from roost.gateway.live import live, sampling, viewers
 from roost.testing import RunningServer, eventually, run_valkey
 from tests.acceptance.queue import TOKEN, Gate, open_gate, settings_for
 from tests.acceptance.sessions import Heard, listening, log_in, make_token
@@ -231,3 +231,22 @@ async def test_nobody_looks_without_the_scope(gate: Gate) -> None:
         assert (await gate.ask("GET", path, token=token)).refusal == (403, "FORBIDDEN")
         assert (await gate.ask("GET", path)).refusal == (401, "UNAUTHENTICATED")
     assert (await gate.ask("GET", "/events/v1?scope=nothing", token=TOKEN)).status == 400
+
+
+async def test_a_world_that_ends_while_somebody_looks_lacks_no_leader(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The world of the demo is one, and it is ended from the page that looks."""
+    monkeypatch.setattr(sampling, "SELDOM", 1)
+    gate.platform.worlds.add("brief", "game")
+
+    async def is_led(world: str) -> bool:
+        return f"world {world}" in (await overview(gate))["health"]["leader"]
+
+    await eventually(lambda: is_led("brief"), "it to be looked for")
+    gate.platform.worlds.remove("brief")
+    await eventually(lambda: _not(is_led("brief")), "it to be looked for no more")
+
+
+async def _not(asked: Awaitable[bool]) -> bool:
+    return not await asked

@@ -17,24 +17,27 @@ class Leaders:
     def __init__(
         self,
         store: Store,
-        led: Mapping[str, scopes.Scope],
+        led: Callable[[], Mapping[str, scopes.Scope]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`led`: what people call it → the scope that is led."""
+        """`led`: what people call it → the scope that is led; worlds come and go while somebody looks."""
         self._store = store
-        self._keys = {name: store.keys.leader(scope) for name, scope in led.items()}
+        self._led = led
         self._clock = clock
         self._advances: dict[str, tuple[bytes | None, float]] = {}
 
     async def look(self) -> dict[str, str | None]:
         """What is led → who leads; None: nobody does."""
+        keys = {name: self._store.keys.leader(scope) for name, scope in self._led().items()}
+        for name in self._advances.keys() - keys.keys():
+            del self._advances[name]
         found = await asyncio.gather(
             *(
                 self._store.call("HMGET", key, "holder", "last_advance_us", key=key, idempotent=True)
-                for key in self._keys.values()
+                for key in keys.values()
             )
         )
-        return {name: self._leader(name, *kept) for name, kept in zip(self._keys, found, strict=True)}
+        return {name: self._leader(name, *kept) for name, kept in zip(keys, found, strict=True)}
 
     def _leader(self, name: str, holder: bytes | None, advanced: bytes | None) -> str | None:
         now = self._clock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from roost.api.overview import (
@@ -61,7 +62,7 @@ class Sampler:
         self._tell = tell
         self._clock = clock
         self._rates = Rates()
-        self._leaders = Leaders(platform.store, _led(platform))
+        self._leaders = Leaders(platform.store, partial(_led, platform))
         self._led: dict[str, str | None] = {}
         self._looks = 0
         self._shards: dict[int, Shard] = {}
