@@ -79,11 +79,19 @@ class Followers:
         loops = self._platform.store.loops
         return [
             loops.keep_running("live discovery", self._follow_discovery, pause_s=RETRY_S),
-            *(
-                loops.keep_running(f"live {source.name}", partial(self._follow, source), pause_s=RETRY_S)
-                for source in self._sources
-            ),
+            *map(self._loop_of, self._sources),
         ]
+
+    def newcomers(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops of worlds that began since: the world of the demo does while somebody looks."""
+        known = {source.name for source in self._sources}
+        new = [source for source in _of_worlds(self._platform) if source.name not in known]
+        self._sources += new
+        return [*map(self._loop_of, new)]
+
+    def _loop_of(self, source: Source) -> Coroutine[Any, Any, None]:
+        follow = partial(self._follow, source)
+        return self._platform.store.loops.keep_running(f"live {source.name}", follow, pause_s=RETRY_S)
 
     def flush(self) -> None:
         """Tell what was gathered."""
@@ -131,9 +139,9 @@ class Followers:
 
 def sources(platform: Platform) -> list[Source]:
     """Every feed but discovery's, which viewers follow by its watch."""
-    store, worlds, partitions = platform.store, platform.worlds.all(), platform.bindings.partitions
+    store, partitions = platform.store, platform.bindings.partitions
     return [
-        *(Source(f"world {w.name}", "queue", w.room.feed, partial(_of_world, w.name)) for w in worlds),
+        *_of_worlds(platform),
         *(
             Source(f"bindings {p.number}", "binding", p.feed, lambda e: sentences.of_binding(e.at, e.fields))
             for p in partitions
@@ -146,6 +154,13 @@ def sources(platform: Platform) -> list[Source]:
             lambda e: sentences.of_placement(e.at, e.fields),
         ),
         Source("acts", "audit", platform.audit.feed, of_act),
+    ]
+
+
+def _of_worlds(platform: Platform) -> list[Source]:
+    return [
+        Source(f"world {world.name}", "queue", world.room.feed, partial(_of_world, world.name))
+        for world in platform.worlds.all()
     ]
 
 

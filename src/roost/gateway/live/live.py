@@ -134,6 +134,7 @@ class Live:
         if followers is None or sampler is None:
             return
         followers.flush()
+        self._tasks += [asyncio.create_task(one) for one in followers.newcomers()]
         if not self._looked.is_set():
             self.viewers.remember([told.happening for told in await followers.read_back()])
         if not self._is_wanted() and self._looked.is_set():
