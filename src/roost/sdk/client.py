@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -172,9 +172,7 @@ class Client(Looking):
         registry, life = await self._registry(), ""
         if (known := self._own(instance_id)) is not None:
             instance_id, life = known.instance_id, known.life
-            del self._registrations[instance_id]
-        if self._heart is not None:
-            self._heart.drop(instance_id)
+        self._stop_beating(instance_id)
         try:
             await registry.remove(instance_id, type, group, life, cause)
         except UnknownInstance:
@@ -182,6 +180,11 @@ class Client(Looking):
             if found is None or found.instance_id == instance_id:
                 raise
             await registry.remove(found.instance_id, type, group, life, cause)
+
+    def _stop_beating(self, instance_id: str) -> None:
+        self._registrations.pop(instance_id, None)
+        if self._heart is not None:
+            self._heart.drop(instance_id)
 
     def _own(self, any_id: str) -> Registration | None:
         """What this client registered under that instance or server id."""
@@ -211,26 +214,8 @@ class Client(Looking):
                 yield registration
         finally:
             if registration.ended is None:
-                await asyncio.shield(self._remove_at_last(registration, type, group))
-
-    async def _remove_at_last(self, me: Registration, type_: str, group: str) -> None:
-        """On the way out: tried again for a moment. Where the store stays away the lease ends by itself."""
-        self._registrations.pop(me.instance_id, None)
-        if self._heart is not None:
-            self._heart.drop(me.instance_id)
-        until, pauses = time.monotonic() + LAST_S, Backoff()
-        while True:
-            try:
-                await (await self._registry()).remove(me.instance_id, type_, group, me.life, "terminated")
-            except UnknownInstance:
-                return
-            except StoreError as error:
-                if time.monotonic() > until:
-                    log.warning("not removed", extra={"instanceId": me.instance_id, "reason": error.message})
-                    return
-            else:
-                return
-            await asyncio.sleep(pauses.next())
+                self._stop_beating(registration.instance_id)
+                await asyncio.shield(_remove_at_last(self._registry, registration, type, group))
 
     async def _register_when_free(self, **fields: Any) -> Registered:
         deadline = time.monotonic() + 2 * (self._ttl_seconds or LONGEST_DEFAULT_TTL_S) + HELD_BACK_S
@@ -298,6 +283,23 @@ class Client(Looking):
             next_seq=next_seq,
             settings=settings,
         )
+
+
+async def _remove_at_last(
+    registry: Callable[[], Awaitable[Registry]], me: Registration, type_: str, group: str
+) -> None:
+    """On the way out: tried again for a moment. Where the store stays away the lease ends by itself."""
+    until, pauses, why = time.monotonic() + LAST_S, Backoff(), ""
+    while time.monotonic() < until:
+        try:
+            await (await registry()).remove(me.instance_id, type_, group, me.life, "terminated")
+            return
+        except UnknownInstance:
+            return
+        except StoreError as error:
+            why = error.message
+        await asyncio.sleep(pauses.next())
+    log.warning("not removed", extra={"instanceId": me.instance_id, "reason": why})
 
 
 def _beat(patch: dict[str, Any], life: str, proof: str = "") -> Beat:
