@@ -107,6 +107,25 @@ async def test_names_from_the_store_are_shown_as_text_and_never_run(scene: Scene
     assert await console.page.value("window.hacked === undefined && !document.querySelector('img[src=x]')")
 
 
+async def test_servers_of_one_id_and_different_types_are_told_apart(scene: Scene, console: Console) -> None:
+    """Their panels have buttons that act: the wrong one would drain another server."""
+    await asyncio.to_thread(scene.register, ["603"], type="lobby", hostname="lobby-603.example")
+    await console.go("servers")
+    await console.sees("document.querySelector('a[href=\"#/servers/603/lobby\"]')", "an address with the type")
+    await console.go("servers/603/lobby")
+    await console.shows("lobby-603.example")
+    await console.go("servers/603/battle")
+    await console.shows("battle-603.example")
+
+    await console.go("servers")
+    await console.fill("select[aria-label=Type]", "lobby")
+    await console.shows("1 of 5")
+    found = await asyncio.to_thread(scene.call, "GET", "/sd/v1/instances?type=lobby")
+    lobby = found["instances"][0]["instanceId"]
+    await asyncio.to_thread(scene.call, "DELETE", f"/sd/v1/instances/{lobby}")
+    await console.shows("4 in all")  # what filtered is gone, and nothing is filtered any more
+
+
 async def test_ring_is_drawn_previewed_and_explained(console: Console) -> None:
     await console.go("ring/battle:kr-1")
     await console.sees("document.querySelectorAll('.part').length > 0", "the ring")
@@ -301,6 +320,11 @@ async def test_a_token_that_is_not_known_is_refused_in_words(scene: Scene, conso
     await console.press("Log in")
     await console.shows("This token is not known, or was revoked.")
     await console.provoked("401", "/auth/v1/session")
+    blind = await asyncio.to_thread(scene.new_token, "register")
+    await console.fill("#token", blind)
+    await console.press("Log in")
+    await console.shows("the scope read")
+    await console.provoked("403", "/overview/v1")
     await console.fill("#token", scene.home.token())
     await console.press("Log in")
     await console.is_live()
