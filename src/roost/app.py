@@ -136,9 +136,9 @@ class Platform:
     @asynccontextmanager
     async def link_beside(self, client_name: str) -> AsyncIterator[Store]:
         """Another link to the same store, on the loop that runs now, which may be that of another thread."""
-        settings, loop = self.settings, asyncio.get_running_loop()
+        settings, loop, url = self.settings, asyncio.get_running_loop(), self.store_url
         store = await Store.open(
-            self.store_url,
+            url,
             options=settings.link.options(),
             keys=self.store.keys,
             client_name=client_name,
@@ -148,6 +148,8 @@ class Platform:
         )
         self._beside.append((store, loop))
         try:
+            if self.store_url is not url:  # taken up while this one was opened
+                await store.take_up(self.store_url, url)
             yield store
         finally:
             self._beside.remove((store, loop))

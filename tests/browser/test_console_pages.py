@@ -111,7 +111,8 @@ async def test_servers_of_one_id_and_different_types_are_told_apart(scene: Scene
     """Their panels have buttons that act: the wrong one would drain another server."""
     await asyncio.to_thread(scene.register, ["603"], type="lobby", hostname="lobby-603.example")
     await console.go("servers")
-    await console.sees("document.querySelector('a[href=\"#/servers/603/lobby\"]')", "an address with the type")
+    address = "#/servers/603/lobby"
+    await console.sees(f"document.querySelector('a[href=\"{address}\"]')", "an address with the type")
     await console.go("servers/603/lobby")
     await console.shows("lobby-603.example")
     await console.go("servers/603/battle")
