@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from callers import rate
+from move_claims import Claims, claims_on
 from move_fleet import TYPE, Client, Fleet, Slowed, fleet_on, slowed
 from report import Case, Figure, need, publish, result_file
 from roost.core.owner import Owner
@@ -58,8 +59,9 @@ METHOD = (
     f"request` what the client of each user saw. Promised is the median of one flush plus that of one claim, "
     f"asked by this process on the same database at {PER_S}/s, plus {ABOVE_MS:g} ms. Unthrottled: {USERS} "
     f"users, {IN_FLIGHT} moves under way (a drain's bound); beside it the bare loop in this process: "
-    f"{IN_FLIGHT} callers that flush, flush and claim a row of their own, for {BARE_S:g} s; they take turns "
-    f"within each of {ROUNDS} rounds, users go there and back. After every round each user is asked at the "
+    f"{IN_FLIGHT} callers that flush, flush and claim a row of their own, for {BARE_S:g} s, and the same "
+    f"loop with the claims in a second process, as the target of a move is one; they take turns within "
+    f"each of {ROUNDS} rounds, users go there and back. After every round each user is asked at the "
     f"target, and map and row are read: object, map and row say the same. Documented: {DOCUMENTED} users at "
     f"{PER_S}/s in document 001's order (mark, log out, write, unbind, publish before the new login is "
     f"done) with the same clients; `two owners` are users whom both servers hold in the end; servers and "
@@ -73,13 +75,16 @@ class Place(NamedTuple):
     name: str
     fleet: Fleet
     database: Database
+    target: Claims
 
 
 class Bare:
     """What the database alone can do: a flush while serving, a flush in the turn, the claim."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, target: Claims | None = None) -> None:
+        """`target`: the process that claims; None: this one does."""
         self._database = database
+        self._target = target
         self._names = itertools.count()
         self._free: list[tuple[str, int]] = []
         self._run = f"bare-{time.monotonic_ns()}"
@@ -99,6 +104,9 @@ class Bare:
         assert await self._database.flush(flush) == Flushed()
 
     async def claim(self, user: str, epoch: int) -> None:
+        if self._target is not None:
+            await self._target.claim(user, epoch)
+            return
         assert isinstance(await self._database.claim("bare", user, OWNER, epoch, judged=epoch - 1), Claimed)
 
 
@@ -189,14 +197,17 @@ async def pauses(place: Place, clients: Sequence[Client]) -> tuple[list[dict[str
 
 async def unthrottled(place: Place, clients: Sequence[Client]) -> tuple[Case, Counter[str]]:
     case = Case(f"{place.name}: users/s unthrottled", {"bare loop": PROMISED})
-    bare, found = Bare(place.database), Counter[str]()
-    await rate(bare.once, IN_FLIGHT, 0.3)
+    found = Counter[str]()
+    peers = {"bare loop": Bare(place.database), "of two processes": Bare(place.database, place.target)}
+    for bare in peers.values():
+        await rate(bare.once, IN_FLIGHT, 0.3)
     for source, target in itertools.islice(itertools.cycle((("501", "502"), ("502", "501"))), ROUNDS):
         print(f"{place.name}: {source} to {target}", flush=True)
         move = partial(moved, fleet=place.fleet, source=source, target=target, found=found)
         case.add("ours", await many(move, clients))
         await arrived(clients, place, target)
-        case.add("bare loop", await rate(bare.once, IN_FLIGHT, BARE_S))
+        for peer, bare in peers.items():
+            case.add(peer, await rate(bare.once, IN_FLIGHT, BARE_S))
     return case, found
 
 
@@ -283,8 +294,8 @@ async def in_documented_order(name: str, database: Database, tag: str) -> list[C
 async def place_on(name: str, url: str, folder: Path) -> AsyncIterator[Place]:
     async with fleet_on(url, folder) as fleet:
         url = url or Loaded.load(environ={"ROOST_DATA": str(folder)}).settings.database_url
-        async with open_database(url) as database:
-            yield Place(name, fleet, database)
+        async with open_database(url) as database, claims_on(url) as target:
+            yield Place(name, fleet, database, target)
 
 
 async def on_sqlite(folder: Path) -> list[Case | Figure]:
