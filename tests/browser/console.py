@@ -60,6 +60,11 @@ class Console:
         await self.sees(f"(one => one && !one.disabled)({button})", f"a button {label!r}")
         await self.page.value(f"{button}.click()")
 
+    async def click(self, element: str) -> None:
+        """What the script names, once it is there."""
+        await self.sees(element)
+        await self.page.value(f"{element}.click()")
+
     async def has(self, label: str) -> bool:
         return bool(await self.page.value(f"!!({_BUTTON % json.dumps(label)})"))
 

@@ -46,8 +46,7 @@ async def holders(scene: Scene) -> dict[str, Any]:
 
 async def choose(console: Console, server: str) -> None:
     box = f"document.querySelector('input[aria-label=\"Empty {server}\"]')"
-    await console.sees(box)
-    await console.page.value(f"{box}.click()")
+    await console.click(box)
 
 
 def figure(label: str) -> str:
@@ -89,7 +88,7 @@ async def test_orders_are_seen_halted_and_moved(scene: Scene, console: Console) 
     await console.press("Resume")
     await console.shows(f"{SYMBOLS[0]} trades again.", "trading")
     buttons = "[...document.querySelectorAll('button')]"
-    await console.page.value(f"{buttons}.filter(one => one.textContent === 'Move').at(-1).click()")
+    await console.click(f"{buttons}.filter(one => one.textContent === 'Move').at(-1)")
     await console.fill("dialog input", "3")
     await console.press("Move")
     await console.shows(f"{SYMBOLS[0]} moves.")
@@ -136,8 +135,9 @@ async def test_a_symbol_is_moved_as_advised(scene: Scene, console: Console) -> N
     advised = (
         "[...document.querySelectorAll('section.card')].find(one => one.textContent.startsWith('Placement'))"
     )
+    await console.sees(f"{advised}.querySelector('.moves li button')")
     symbol = await console.page.value(f"{advised}.querySelector('.moves li b').textContent")
-    await console.page.value(f"{advised}.querySelector('.moves li button').click()")
+    await console.click(f"{advised}.querySelector('.moves li button')")
     await console.shows(f"Move {symbol} to shard")
     await console.press("Move")
     await console.shows(f"{symbol} moves.")

@@ -119,6 +119,7 @@ async def test_servers_of_one_id_and_different_types_are_told_apart(scene: Scene
     await console.shows("battle-603.example")
 
     await console.go("servers")
+    await console.sees("document.querySelector('select[aria-label=Type] option[value=lobby]')")
     await console.fill("select[aria-label=Type]", "lobby")
     await console.shows("1 of 5")
     found = await asyncio.to_thread(scene.call, "GET", "/sd/v1/instances?type=lobby")
@@ -180,7 +181,7 @@ async def test_a_server_is_dropped_from_the_ledger(scene: Scene, console: Consol
     await console.go("queue/main")
     await console.shows("701", "702")
     row = "[...document.querySelectorAll('tr')].find(one => one.innerText.includes('702'))"
-    await console.page.value(f"{row}.querySelector('button').click()")
+    await console.click(f"{row}.querySelector('button')")
     await console.shows("Take 702 out of the ledger?", "keep their order")
     await console.press("Drop")
     await console.shows("702 is out of the ledger.")
@@ -240,7 +241,7 @@ async def test_audit_has_every_act_and_is_searched(console: Console) -> None:
     await console.fill("input[placeholder=What]", "world.govern")
     acts = "[...document.querySelectorAll('td button.link')].map(one => one.textContent)"
     await console.sees(f"{acts}.length && {acts}.every(one => one === 'world.govern')", "what was asked for")
-    await console.page.value("document.querySelector('td button.link').click()")
+    await console.click("document.querySelector('td button.link')")
     await console.sees("document.querySelector('aside pre.json')", "what was before and after")
     assert await console.page.value("fetch('/audit/v1/export').then(one => one.status)") == 200
 
