@@ -49,7 +49,7 @@ METHOD = (
     f"threads (fills, index and database included), until it is quiet after a run, divided by all answered "
     f"commands; the store's is apart. The next contender's turn begins then. Open loop: on a schedule; the "
     f"time is from when a command was due, and the load looks at its schedule once a millisecond. The naive "
-    f"server is orders_naive.py on the same store, on asyncio's own loop and under uvloop (as ours is): JSON "
+    f"server is orders_naive.py on the same store, under uvloop (as ours is) and on asyncio's own loop: JSON "
     f"lines, a queue and task for each symbol, XADD by redis-py for each command; no idempotency, fills, "
     f"receipts, index or database. NB: server, store and load share the machine's cores."
 )
@@ -167,8 +167,8 @@ def beside_naive(store_url: str) -> list[Case | Figure]:
     combinations = [(window, "equal") for window in WINDOWS] + [(64, load) for load in LOADS[1:]]
     cpu = Figure("server CPU per command, 64 in flight", "µs", [], PROMISED_CPU_US)
     found: list[Case | Figure] = []
-    with ours(store_url, "everysec") as we, naive(store_url) as peer, naive(store_url, "uvloop") as faster:
-        for one in (we, peer, faster):
+    with ours(store_url, "everysec") as we, naive(store_url) as peer, naive(store_url, "asyncio") as plain:
+        for one in (we, peer, plain):
             one.closed(64, WARM_UP_S)
         for window, load in combinations:
             is_main = (window, load) == (64, "equal")
@@ -179,7 +179,7 @@ def beside_naive(store_url: str) -> list[Case | Figure]:
                 measured = we.closed(window, ROUND_S, load)
                 case.add("ours", measured.rate)
                 case.add("naive", peer.closed(window, ROUND_S, load).rate)
-                case.add("naive, uvloop", faster.closed(window, ROUND_S, load).rate)
+                case.add("without uvloop", plain.closed(window, ROUND_S, load).rate)
                 if is_main:
                     cpu.rounds.append(measured.cpu_us)
             if is_main:

@@ -1,11 +1,11 @@
 """The peer of bench_orders.py: an order server as one would write it in an afternoon.
 
-orders_naive.py STORE_URL [uvloop]    prints its port
+orders_naive.py STORE_URL [asyncio]    prints its port
 
 JSON lines over asyncio streams, a queue and a task for each symbol, a stream for each shard, one XADD by
 redis-py for each command, and the answer after it. It leaves out what would cost it more: no numbers of
 clients, no fills pushed, no receipts, no index, no database, no owner but this process; ids are a counter.
-It runs on asyncio's own loop, or on uvloop.
+It runs on uvloop, or on asyncio's own loop.
 """
 
 from __future__ import annotations
@@ -112,5 +112,5 @@ async def serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    run = uvloop.run if sys.argv[2:] == ["uvloop"] else asyncio.run
+    run = asyncio.run if sys.argv[2:] == ["asyncio"] else uvloop.run
     run(serve(sys.argv[1]))
