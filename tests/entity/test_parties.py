@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -14,7 +15,7 @@ from roost.testing import eventually
 from roost.wire.codes import Code
 from roost.wire.server import Answer
 from tests.entity.test_moving_faults import faulty, via
-from tests.entity.town import COMMIT, RETIRE, SURVEY, TYPE, UNRETIRE, Counter, House, Town
+from tests.entity.town import ACCEPT, COMMIT, RETIRE, SURVEY, TYPE, UNRETIRE, Counter, House, Town
 
 PARTY = ("ann", "bob", "cy")
 
@@ -114,6 +115,29 @@ async def test_before_the_first_commit_any_failure_returns_all(town: Town) -> No
     assert await outcomes(a, b, "ann") == dict.fromkeys(PARTY, "returned")
 
     assert a.users == [*PARTY, "di"]
+    await eventually(lambda: b.users == [])
+    await everybody_goes_on(a)
+
+
+async def test_a_party_waits_for_no_longer_than_the_target_holds_it(town: Town) -> None:
+    """A long mark is for who goes alone: the others would have been given back when the first one commits."""
+    town.bindings.settings = replace(town.bindings.settings, move_mark_ms=400)
+    a, b = await two(town)
+
+    def is_slow_for_ann(peer: Any) -> Any:
+        async def call(service: int, method: int, payload: bytes, **more: Any) -> Answer:
+            if method == ACCEPT and msgspec.msgpack.decode(payload)[1] == "ann":
+                await asyncio.sleep(0.8)
+            found: Answer = await peer.call(service, method, payload, **more)
+            return found
+
+        return call
+
+    via(a, is_slow_for_ann)
+    found = await outcomes(a, b, "ann", maxBlockMs=3000, markMs=3000)
+
+    assert set(found) == set(PARTY)
+    assert "moved" not in found.values()
     await eventually(lambda: b.users == [])
     await everybody_goes_on(a)
 

@@ -11,8 +11,8 @@ from roost.core import errors as e
 
 Kind = Literal["drain", "rebalance"]
 JobState = Literal["running", "paused", "cancelled", "rolling-back", "reconciling", "done", "failed"]
-"""reconciling: all have moved, and the last counts of the gates are awaited. It is over if it has `endedAt`;
-it goes on from there only by a rollback."""
+"""reconciling: no move is under way any more, the last counts of the gates are awaited. It is over if it has
+`endedAt`; it goes on from there only by a rollback."""
 
 MAX_SERVERS = 64
 MAX_DRAIN_RATE = 10_000

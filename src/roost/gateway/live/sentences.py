@@ -131,7 +131,7 @@ JOBS: dict[str, tuple[str, Level]] = {
     "paused": ("the drain of {servers} is paused", "warning"),
     "cancelled": ("the drain of {servers} was cancelled", "warning"),
     "rolling-back": ("the drain of {servers} is rolled back", "warning"),
-    "reconciling": ("everybody has left {servers}: the gates count once more", "info"),
+    "reconciling": ("nobody is on the move from {servers} any more: the gates count once more", "info"),
     "done": ("the drain of {servers} is done", "info"),
     "failed": ("the drain of {servers} failed", "error"),
 }

@@ -134,13 +134,16 @@ class Mover:
 
     def _terms(self, asked: MoveCall, party: str, hold: bool) -> Terms:
         given, known = asked.terms, self._host.bindings.settings
+        mark_ms = given.mark_ms or known.move_mark_ms
+        if hold:  # so long the target holds who is of a party: nobody may wait for the word for longer
+            mark_ms = min(mark_ms, known.move_mark_ms)
         return Terms(
             self._host.me(),
             Owner(*asked.target[:2]),
             asked.move_id,
             max_block_s=(given.max_block_ms or known.move_block_ms) / 1000,
             quiesce_s=(given.quiesce_ms or known.move_quiesce_ms) / 1000,
-            mark_s=(given.mark_ms or known.move_mark_ms) / 1000,
+            mark_s=mark_ms / 1000,
             force=given.force,
             party=party,
             hold=hold,
