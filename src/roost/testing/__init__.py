@@ -18,12 +18,12 @@ from roost.testing.databases import (
 from roost.testing.fleet import Fault, Fleet, run_fleet
 from roost.testing.gateway import Answer, Gateway, open_gateway
 from roost.testing.leading import Leader
+from roost.testing.ports import free_port
 from roost.testing.script import Script
 from roost.testing.servers import (
     RunningCluster,
     RunningServer,
     SentinelGroup,
-    free_port,
     is_running,
     run_cluster,
     run_sentinel,

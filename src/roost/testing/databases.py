@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.testing.servers import free_port, is_stopped
+from roost.testing.ports import free_port
+from roost.testing.servers import is_stopped
 from roost.testing.waiting import START_S, wait_until
 
 STOP_S = 20.0

@@ -10,67 +10,23 @@ killed, stopped and started again in the middle of a test.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import hiredis
 
 from roost.store.call import pack
 from roost.store.topology.embedded import find_server_binary
+from roost.testing.ports import free_port
 from roost.testing.waiting import START_S, wait_until
-
-_WAYS = 40
-"""Processes beside each other choose among different ports; it divides 1000."""
-_ways: list[IO[str]] = []
-"""Files whose locks say which ports are ours to choose among."""
-_given: deque[int] = deque(maxlen=400)
-
-
-def free_port() -> int:
-    """A loopback port that is free and stays so, as is the one 1000 above, where a role has its metrics.
-
-    The kernel gives none this low to outgoing connections, and what was given is not given again soon:
-    whoever asked for it may not listen yet.
-    """
-    while True:
-        port = 10_000 + _WAYS * secrets.randbelow(21_600 // _WAYS) + _way_of(os.getpid())
-        if port not in _given and _is_free(port) and _is_free(port + 1000):
-            _given.extend((port, port + 1000))
-            return port
-
-
-@cache
-def _way_of(pid: int) -> int:
-    """Locked for as long as the process, or one that was forked from it, lives."""
-    folder = Path(tempfile.gettempdir()) / f"roost-ports-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for way in range(_WAYS):
-        lock = open(folder / str(way), "w")  # noqa: SIM115 — kept open
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _ways.append(lock)
-            return way
-        lock.close()
-    return pid % _WAYS
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe, contextlib.suppress(OSError):
-        probe.bind(("127.0.0.1", port))
-        return True
-    return False
 
 
 @dataclass
