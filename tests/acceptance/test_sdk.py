@@ -310,23 +310,36 @@ def test_the_sync_face_does_the_same() -> None:
             client.get("01NOBODY")
 
 
-def test_sigterm_removes_what_is_registered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leaves_early", [False, True])
+def test_sigterm_removes_all_that_is_registered(leaves_early: bool, tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import asyncio, sys, roost
+        async def serve(client, server_id, over):
+            async with client.registered(type="game", group="kr-1", server_id=server_id):
+                print("up", flush=True)
+                await over.wait()
+            await asyncio.Event().wait()
         async def main():
+            over = [asyncio.Event() for _ in range(3)]
             async with roost.connect(sys.argv[1], cache_folder="/nowhere") as client:
-                async with client.registered(type="game", group="kr-1", server_id="501"):
-                    print("up", flush=True)
-                    await asyncio.Event().wait()
+                servers = [serve(client, str(501 + i), one) for i, one in enumerate(over)]
+                serving = asyncio.gather(*servers)
+                if "early" in sys.argv:
+                    while len(await client.discover()) < 3:
+                        await asyncio.sleep(0.01)
+                    over[0].set()
+                    while len(await client.discover()) > 2:
+                        await asyncio.sleep(0.01)
+                print("all", flush=True)
+                await serving
         asyncio.run(main())
     """)
     with run_valkey() as server:
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, server.url], stdout=subprocess.PIPE, text=True
-        )
+        arguments = [sys.executable, "-c", program, server.url, *(["early"] if leaves_early else [])]
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         with process.stdout:
-            assert process.stdout.readline() == "up\n"
+            assert sorted(process.stdout.readline() for _ in range(4)) == ["all\n", "up\n", "up\n", "up\n"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=5) == -signal.SIGTERM
         with roost.connect_sync(server.url, cache_folder=tmp_path) as client:

@@ -10,39 +10,49 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+_inside: list[asyncio.Task[Any]] = []
+"""Tasks with a block that is open; one with several stands here as often. A process has one SIGTERM."""
+
 
 @contextlib.contextmanager
 def cancelled_by_sigterm() -> Iterator[None]:
-    """SIGTERM cancels the task inside, so that it can clean up; then the signal takes its course.
+    """SIGTERM cancels every task that is inside such a block, so that it can clean up.
 
-    A program that handles SIGTERM itself is left alone.
+    When the last of them has ended the signal takes its course. A program that handles SIGTERM itself is
+    left alone.
     """
-    mine = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        and sys.platform != "win32"
-    )
-    if not mine:
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    terminated = False
-
-    def on_sigterm() -> None:
-        nonlocal terminated
-        terminated = True
-        task.cancel()
-
-    loop.add_signal_handler(signal.SIGTERM, on_sigterm)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        _inside.clear()  # of a loop that was closed with blocks open
+        loop.add_signal_handler(signal.SIGTERM, _cancel_all, loop)
+    elif not _inside:
+        yield
+        return
+    _inside.append(task)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-        if terminated:
-            loop.call_later(0, _end_by_sigterm, task)
+        with contextlib.suppress(ValueError):  # of a loop that was closed, and forgotten
+            _inside.remove(task)
+        if not _inside:
+            loop.remove_signal_handler(signal.SIGTERM)
 
 
-def _end_by_sigterm(task: asyncio.Task[Any]) -> None:
-    """Once the task has cleaned up, end as if nobody had caught the signal."""
-    task.add_done_callback(lambda _: signal.raise_signal(signal.SIGTERM))
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Once all have cleaned up, end as if nobody had caught the signal."""
+    cancelled = set(_inside)
+    unfinished = set(cancelled)
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        unfinished.discard(task)
+        if not unfinished:
+            loop.remove_signal_handler(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+
+    for task in cancelled:
+        task.add_done_callback(ended)
+        task.cancel()
