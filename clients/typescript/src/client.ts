@@ -3,7 +3,7 @@
 import { beforeTermination, describe } from "#machine";
 import type { Beat, BeatReply, Change, Home, Instance, InstanceDetail, RegisterInput, Registered } from "./api.js";
 import { Door, type DoorOptions } from "./door.js";
-import { InvalidInput, ServerIdTaken, StoreError, UnknownInstance } from "./errors.js";
+import { InvalidInput, ServerIdTaken, StoreError, UnknownInstance, isNotNow } from "./errors.js";
 import { Heart, Registration, type Directive } from "./heart.js";
 import { BEAT_TIMEOUT_MS, Session, type Api, type Fetch } from "./session.js";
 import { Backoff, pause } from "./timing.js";
@@ -209,7 +209,7 @@ export class Client {
         return await this.#remove(me.instanceId, me.life, "terminated");
       } catch (error) {
         if (error instanceof UnknownInstance) return;
-        if (!(error instanceof StoreError)) throw error;
+        if (!(error instanceof StoreError) && !isNotNow(error)) throw error;
         if (performance.now() > until) return console.error("roost: not removed", me.instanceId, error);
         await pause(backoff.next());
       }

@@ -20,7 +20,7 @@ from roost.api.binding import ENTITY, Home
 from roost.api.discovery import Beat, BeatReply, EndCause, Registered
 from roost.api.queue import WORLD
 from roost.core.backoff import Backoff
-from roost.core.errors import InvalidInput, ServerIdTaken, StoreError, StoreUnavailable, UnknownInstance
+from roost.core.errors import CURABLE, InvalidInput, ServerIdTaken, StoreUnavailable, UnknownInstance
 from roost.core.loops import Loops
 from roost.sdk.door import Door
 from roost.sdk.finding import find
@@ -296,7 +296,7 @@ async def _remove_at_last(
             return
         except UnknownInstance:
             return
-        except StoreError as error:
+        except CURABLE as error:
             why = error.message
         await asyncio.sleep(pauses.next())
     log.warning("not removed", extra={"instanceId": me.instance_id, "reason": why})
