@@ -52,9 +52,9 @@ export class Queue<Item> {
     for (;;) {
       while (this.#items.length) yield this.#items.shift()!;
       if (this.#isOver) return;
-      this.#taking ??= deferred<void>();
-      await this.#taking.promise;
-      this.#taking = undefined;
+      const waitedFor = (this.#taking ??= deferred<void>());
+      await waitedFor.promise;
+      if (this.#taking === waitedFor) this.#taking = undefined;  // else another waits for the next already
     }
   }
 }

@@ -21,6 +21,7 @@ const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 30_000;
 /** Until a stream that broke is opened again; meanwhile the place is asked for. */
 const FIRST_PUSH_RETRY_MS = 5000;
+const GIVEN_UP = "the place was given up";
 
 export interface Entering extends Omit<EntryInput, "signature"> {
   /** The login service's word: one, or where a fresh one comes from whenever one is needed. */
@@ -61,6 +62,7 @@ export class Place {
   now: PlaceReply | undefined;
   readonly world: string;
   #hasLeft = false;
+  #entering: Promise<PlaceReply> | undefined;
   /** The answer whose ticket was given out: that may be used by now, or over, so only a later answer has one. */
   #givenOut: PlaceReply | undefined;
   /** Between two questions of who was cut off and still counts as inside: most servers notice at once. */
@@ -86,9 +88,10 @@ export class Place {
     return this.#note(await this.session.ask((api, own) => api.GET("/api/queue/status", { params, signal: own }), { repeatable: true, signal }));
   }
 
-  /** Give up the place or the ticket. */
+  /** Give up the place or the ticket. An entry that is under way is waited for: it must not arrive after this. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
+    await this.#entering?.catch(() => {});
     const params = { query: { userId: this.who.userId, world: this.world }, header: this.#proof() };
     await this.session.ask((api, signal) => api.DELETE("/api/queue/entry", { params, signal }), { repeatable: true });
   }
@@ -118,7 +121,7 @@ export class Place {
   async ticket(signal?: AbortSignal): Promise<Ticket> {
     for await (const _ of this.changes(signal));
     signal?.throwIfAborted();
-    if (!this.#hasTicket()) throw new RoostError("the place was given up");
+    if (!this.#hasTicket()) throw new RoostError(GIVEN_UP);
     this.#givenOut = this.now;
     const { ticketId, serverUrl, expiresInMs } = this.now!;
     return { ticketId, serverUrl, expiresInMs };
@@ -151,10 +154,13 @@ export class Place {
     }
   }
 
-  async #enter(signature: string, signal?: AbortSignal): Promise<PlaceReply> {
+  /** Whoever left while the signature was fetched is not entered. */
+  #enter(signature: string, signal?: AbortSignal): Promise<PlaceReply> {
+    if (this.#hasLeft) throw new RoostError(GIVEN_UP);
     const body = { ...this.who, world: this.world, signature };
     const params = { header: this.#proof() };
-    return this.#note(await this.session.ask((api, own) => api.POST("/api/queue/entry", { body, params, signal: own }), { repeatable: true, signal }));
+    this.#entering = this.session.ask((api, own) => api.POST("/api/queue/entry", { body, params, signal: own }), { repeatable: true, signal });
+    return this.#entering.then(reply => this.#note(reply));
   }
 
   async #signature(): Promise<string> {
@@ -171,6 +177,7 @@ export class Place {
         return await (this.#mustEnter() ? this.#enterAgain(signal) : this.status(signal));
       } catch (error) {
         signal?.throwIfAborted();
+        if (this.#hasLeft && this.now) return this.now;
         if (error instanceof TokenRefused && !this.#mustEnter()) this.#note({ ...this.now!, status: "NONE", receipt: "" });
         else if (isPassing(error)) await pause(error.retryAfterMs || backoff.next(), signal);
         else throw error;

@@ -93,6 +93,49 @@ test("who gives up while the world is closed is not entered when it opens", asyn
   assert.deepEqual(asked.slice(length), []);
 });
 
+/** Somebody whose place is gone, and whose receipt does not enter them again: the login service is asked. */
+async function signedAgain(signature: () => Promise<string>, answer: () => Promise<Response>): Promise<{ place: Place; asked: string[] }> {
+  const asked: string[] = [];
+  const refused = () => Response.json({ error: { code: "TOKEN_REFUSED", message: "whose receipt?" } }, { status: 401 });
+  const reply = (status: string) => Response.json({ status, receipt: "r", ticketId: "", serverUrl: "", expiresInMs: 0, nextPollMs: 2000 });
+  const fetch = async (request: Request): Promise<Response> => {
+    asked.push(request.method);
+    if (request.method === "DELETE") return new Response(null, { status: 204 });
+    if (request.method === "GET") return reply("NONE");
+    if (asked.length === 1) return reply("WAITING");
+    return (await request.json()).signature === "fresh" ? answer() : refused();
+  };
+  let isFirst = true;
+  const sign = async () => isFirst ? ((isFirst = false), "first") : signature();
+  return { place: await enter("http://gw", { userId: "ann", signature: sign }, { push: false, fetch }), asked };
+}
+
+test("who gives up while a signature is fetched is not entered with it", async () => {
+  let sign: (signature: string) => void = () => {};
+  const { place, asked } = await signedAgain(() => new Promise(resolve => (sign = resolve)), async () => assert.fail("entered"));
+  const turn = assert.rejects(done(place.ticket()), /given up/);
+  while (!asked.includes("GET") || asked.at(-1) !== "POST") { await settled(); mock.timers.tick(500); }
+  for (let n = 0; n < 20; n++) await settled();
+  await place.leave();
+  sign("fresh");
+  await turn;
+  assert.deepEqual(asked, ["POST", "GET", "POST", "DELETE"]);
+});
+
+test("who gives up while an entry is under way leaves behind it", async () => {
+  let arrive: (answer: Response) => void = () => {};
+  const { place, asked } = await signedAgain(async () => "fresh", () => new Promise(resolve => (arrive = resolve)));
+  const turn = assert.rejects(done(place.ticket()), /given up/);
+  while (asked.filter(method => method === "POST").length < 3) { await settled(); mock.timers.tick(500); }
+  const left = place.leave();
+  await settled();
+  assert.ok(!asked.includes("DELETE"));
+  arrive(Response.json({ status: "WAITING", receipt: "r2", ticketId: "", serverUrl: "", expiresInMs: 0, nextPollMs: 2000 }));
+  await left;
+  await turn;
+  assert.deepEqual(asked.slice(-2), ["POST", "DELETE"]);
+});
+
 test("a question that took too long to arrive is asked again", async () => {
   const late = () => Response.json({ error: { code: "REQUEST_TIMEOUT", message: "too slow" } }, { status: 408 });
   const { place } = await entered({ status: "WAITING", rank: 1, nextPollMs: 2000 }, late, ticket("t1"));
