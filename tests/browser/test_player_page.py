@@ -84,6 +84,45 @@ async def test_who_brings_no_name_is_asked_and_may_leave_again(home: Home) -> No
         assert world.json["waiting"] == 0
 
 
+async def test_who_leaves_is_not_brought_back_by_an_answer_that_was_under_way(home: Home) -> None:
+    async with page_of_a_held_world(home, "#userId=ann&nickname=Ann&signature=") as (_, page):
+        await shows(page, "your place in the line")
+        await page.value("""
+            const gateway = window.fetch, waits = {status: 'WAITING', rank: 1, nextPollMs: 2000, receipt: 'r'};
+            var asked = [], arrive = () => {}, left = [];
+            window.fetch = (path, options) => {
+                asked.push(options.method);
+                if (options.method === 'DELETE') return gateway(path, options);
+                return new Promise(resolve => left.push(() => resolve(Response.json(waits))));
+            };
+            comeBack(); enter(); $('leave').click();
+        """)
+        assert await page.value("asked") == ["GET", "POST"]
+        await page.value("left[1]()")
+        await shows(page, "Who are you?")
+        await page.value("left[0]()")
+        await shows(page, "Who are you?")
+        assert await page.value("[asked, placed, stream.readyState]") == [["GET", "POST", "DELETE"], False, 2]
+
+
+async def test_a_refused_return_to_a_held_place_is_not_hurried_by_the_stream(home: Home) -> None:
+    async with page_of_a_held_world(home, "#userId=ann&nickname=Ann&signature=") as (_, page):
+        await shows(page, "your place in the line")
+        await page.value("""
+            var asked = [], held = {status: 'ENTERED', expiresInMs: 9000, nextPollMs: 2000};
+            window.fetch = (path, options) => {
+                asked.push(options.method);
+                return Promise.resolve(new Response('{}', {status: 429, headers: {'Retry-After': '60'}}));
+            };
+            var tell = () => stream.dispatchEvent(new MessageEvent('place', {data: JSON.stringify(held)}));
+            tell();
+        """)
+        await shows(page, "60")
+        assert await page.value("tell(), backAt - Date.now() > 40000")
+        await shows(page, "60")
+        assert await page.value("asked") == ["POST"]
+
+
 async def test_a_gateway_that_is_away_costs_nothing_but_patience(home: Home) -> None:
     async with page_of_a_held_world(home, "#userId=ann") as (up, page):
         await shows(page, "your place in the line")
