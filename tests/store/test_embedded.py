@@ -290,17 +290,46 @@ async def test_the_folder_of_the_socket_is_made_anew_for_a_restart(
         assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("kind", ["open", "link"])
+async def test_a_folder_of_the_socket_that_is_not_ours_alone_is_not_taken(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Who made it could put a socket of their own into it."""
+    monkeypatch.setattr(embedded, "RESTART_PAUSE_S", 0.05)
+    async with contextlib.aclosing(_Running(await launch(folder))) as running:
+        theirs = Path(running.server.address.host).parent
+        shutil.rmtree(theirs)
+        if kind == "open":
+            theirs.mkdir()
+            theirs.chmod(0o777)
+        else:
+            theirs.symlink_to(tmp_path, target_is_directory=True)
+        loops = Loops()
+        running.server.watch(loops)
+        os.kill(running.server.pid, signal.SIGKILL)
+        await eventually(lambda: loops.loop("embedded store").failures >= 2, "refusals to start in it")
+        if kind == "open":
+            theirs.rmdir()
+        else:
+            theirs.unlink()
+        await _answers(running.server)
+
+
 async def _die_and_come_back(server: EmbeddedServer) -> None:
     server.watch(Loops())
     died = server.pid
     os.kill(died, signal.SIGKILL)
+    await eventually(lambda: server.pid != died, "another server")
+    await _answers(server)
 
-    async def is_back() -> bool:
+
+async def _answers(server: EmbeddedServer) -> None:
+    async def does() -> bool:
         with contextlib.suppress(StoreUnavailable):  # its socket comes a moment after it
-            return server.pid != died and bool(await ask(server, "PING"))
+            return bool(await ask(server, "PING"))
         return False
 
-    await eventually(is_back, "another server")
+    await eventually(does, "an answer")
 
 
 async def test_embedded_needs_a_folder() -> None:

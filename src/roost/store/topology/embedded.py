@@ -23,6 +23,7 @@ import os
 import platform
 import shutil
 import signal
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,7 +179,7 @@ async def _spawn(
     # A note of an earlier server must not outlive this line: its pid may be another program's by now.
     (folder / "server.json").unlink(missing_ok=True)
     try:
-        Path(address.host).parent.mkdir(mode=0o700, exist_ok=True)  # what cleans /tmp may have taken it
+        _make_own(Path(address.host).parent)  # what cleans /tmp may have taken it
         process = await asyncio.create_subprocess_exec(
             str(program),
             *flat,
@@ -194,6 +195,19 @@ async def _spawn(
         ) from error
     _write_note(folder, process.pid, address)
     return process
+
+
+def _make_own(folder: Path) -> None:
+    """Anybody may have made a folder of this name meanwhile: whose it is decides who can listen in it."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise StartFailed(
+                f"the folder of the store's socket, {folder}, is not ours alone any more",
+                hint="remove it, and start Roost again",
+            ) from None
 
 
 async def _adopt(folder: Path, program: Path, owner: IO[str]) -> EmbeddedServer | None:
