@@ -20,6 +20,8 @@ from roost.core.loops import END, Loops
 STYLES = {"warning": "yellow", "error": "bold red"}
 GAP = "something may have been missed here"
 RETRY_S = 1.0
+NOWHERE = "-"
+"""An id that no gateway has: the stream begins with a gap."""
 
 
 def clock(iso: str) -> str:
@@ -41,16 +43,30 @@ def show(cli: Context, happening: Happening) -> None:
         sys.stdout.flush()
 
 
-def follow(cli: Context, scopes: Sequence[str], tell: Callable[[Happening], None], after: str = "") -> None:
+def tell_of_gap() -> None:
+    print(f"roost: {GAP}", file=sys.stderr, flush=True)
+
+
+def follow(
+    cli: Context,
+    scopes: Sequence[str],
+    tell: Callable[[Happening], None],
+    after: str = "",
+    on_gap: Callable[[], None] = tell_of_gap,
+) -> None:
     """Every event of these scopes after that id; a gateway that goes away is waited for, as stderr says."""
     try:
-        asyncio.run(_follow(cli, scopes, tell, after))
+        asyncio.run(_follow(cli, scopes, tell, after, on_gap))
     except KeyboardInterrupt:
         return
 
 
 async def _follow(
-    cli: Context, scopes: Sequence[str], tell: Callable[[Happening], None], last_id: str
+    cli: Context,
+    scopes: Sequence[str],
+    tell: Callable[[Happening], None],
+    last_id: str,
+    on_gap: Callable[[], None],
 ) -> None:
     from roost.sdk.http.session import Session
 
@@ -64,8 +80,8 @@ async def _follow(
         try:
             async with aclosing(session.events("/events/v1", query, last_id)) as events:
                 async for event_id, data in events:
+                    _hand(data, tell, on_gap)
                     last_id = event_id
-                    _hand(data, tell)
         except (StoreError, Unavailable) as error:
             print(f"roost: {error.message}; trying again", file=sys.stderr, flush=True)
         except (RoostError, BrokenPipeError) as error:
@@ -81,9 +97,9 @@ async def _follow(
         raise end
 
 
-def _hand(data: bytes, tell: Callable[[Happening], None]) -> None:
+def _hand(data: bytes, tell: Callable[[Happening], None], on_gap: Callable[[], None]) -> None:
     found: dict[str, Any] = msgspec.json.decode(data)
     if "text" in found:
         tell(msgspec.convert(found, Happening))
     else:
-        print(f"roost: {GAP}", file=sys.stderr, flush=True)
+        on_gap()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 import typer
 
-from roost.api.audit import AuditEntry, AuditPage
+from roost.api.audit import MAX_ENTRIES, AuditEntry, AuditPage
 from roost.api.events import Happening
-from roost.api.overview import Overview
 from roost.cli.context import Context, takes
 from roost.cli.flags import ASK_AND_SHOW
 from roost.cli.tables import Column, Part, Styled, Table
@@ -18,6 +18,8 @@ from roost.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
 
+REMEMBERED = 2 * MAX_ENTRIES
+"""Entries that were shown, by which those are known that come twice."""
 COLUMNS = (
     Column("when", wrap=True),
     "who",
@@ -58,11 +60,9 @@ def audit(
         print_lines(cli.settings, "/audit/v1/export", query)
         return
     paging = [("limit", str(limit)), *([("before", before)] if before else [])]
-    # Before the page: what is done while that is fetched is in the page, in the stream, or in both.
-    after = cli.ask("GET", "/overview/v1", Overview).event_id if follow else ""
     page = cli.ask("GET", "/audit/v1/entries", AuditPage, query=query + paging)
     if follow:
-        _follow(cli, page, (name, action, target), after)
+        _follow(cli, page, query, (name, action, target))
     else:
         cli.show(page, view)
 
@@ -82,22 +82,40 @@ def _row(entry: AuditEntry) -> tuple[str | Styled, ...]:
     return when, entry.name, entry.action, entry.target, outcome, entry.source, entry.via
 
 
-def _follow(cli: Context, page: AuditPage, wanted: tuple[str, str, str], after: str) -> None:
+def _follow(
+    cli: Context, page: AuditPage, query: list[tuple[str, str]], wanted: tuple[str, str, str]
+) -> None:
+    """Where the stream has a gap, as it has where it begins, the log itself is asked."""
     from roost.cli import happening
 
     name, action, target = wanted
-    shown = {entry.id for entry in page.entries}
+    shown = deque((entry.id for entry in page.entries), maxlen=REMEMBERED)
+    newest = page.entries[0].at if page.entries else dict(query).get("since", "")
+
+    def show(entry: AuditEntry) -> None:
+        nonlocal newest
+        if entry.id not in shown:
+            shown.append(entry.id)
+            newest = max(newest, entry.at)
+            cli.show_line(entry, _line)
 
     def tell(found: Happening) -> None:
         entry = msgspec.convert(found.details, AuditEntry)
-        if entry.id in shown:
-            return
         if (not name or entry.name == name) and entry.action.startswith(action) and target in entry.target:
-            cli.show_line(entry, _line)
+            show(entry)
+
+    def fill_gap() -> None:
+        since = [pair for pair in query if pair[0] != "since"] + ([("since", newest)] if newest else [])
+        paging = [("limit", str(MAX_ENTRIES))]
+        missed = cli.ask("GET", "/audit/v1/entries", AuditPage, query=since + paging)
+        if missed.next:
+            happening.tell_of_gap()
+        for entry in reversed(missed.entries):
+            show(entry)
 
     for entry in reversed(page.entries):
         cli.show_line(entry, _line)
-    happening.follow(cli, ["audit"], tell, after)
+    happening.follow(cli, ["audit"], tell, happening.NOWHERE, fill_gap)
 
 
 def _line(entry: AuditEntry) -> str:
