@@ -121,12 +121,14 @@ class Followers:
                 self._begins("discovery")
 
     async def _follow(self, source: Source) -> None:
+        """Until there is a gap; then, as where somebody looks already, it begins with one that is told."""
         head = await source.feed.head()
+        if source.name not in self._to_begin:
+            self._miss(source.scope)
         self._begins(source.name)
         async with aclosing(source.feed.follow(head)) as entries:
             async for entry in entries:
                 if isinstance(entry, Gap):
-                    self._miss(source.scope)
                     return
                 told = meaning_of(source, entry)
                 if told is None:
