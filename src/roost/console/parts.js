@@ -102,7 +102,7 @@ export function chooser(label, changed, anyLabel) {
       const chosen = element.value;
       show(element, anyLabel ? h('option', { value: '' }, anyLabel) : null, options.map(one => h('option', { value: one }, one)));
       if (options.includes(chosen)) element.value = chosen;
-      else if (chosen) changed(element.value);  // what is gone is chosen no more, as everybody sees
+      else if (chosen && element.isConnected) changed(element.value);  // what is gone is chosen no more, as everybody sees
     },
   };
 }
