@@ -93,14 +93,15 @@ async def claims_on(url: str) -> AsyncIterator[Claims]:
 async def serve(url: str) -> None:
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    lines, tasks = Lines(reader, sys.stdout.fileno()), set[asyncio.Task[None]]()
-    async with open_database(url) as database:
+    lines = Lines(reader, sys.stdout.fileno())
+    async with (
+        open_database(url) as database,
+        asyncio.TaskGroup() as claims,
+    ):  # one that fails ends the process
         print("ready", flush=True)
         async for asked in lines.heard():
             for line in asked:
-                task = asyncio.create_task(_claim(database, lines, line))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                claims.create_task(_claim(database, lines, line))
 
 
 async def _claim(database: Database, lines: Lines, line: str) -> None:
