@@ -11,12 +11,9 @@ import tempfile
 from collections import deque
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 _WAYS = 40
 """Processes beside each other choose among different ports; it divides 1000."""
-_ways: list[IO[str]] = []
-"""Files whose locks say which ports are ours to choose among."""
 _given: deque[int] = deque(maxlen=400)
 
 
@@ -39,12 +36,13 @@ def _way_of(pid: int) -> int:
     folder = Path(tempfile.gettempdir()) / f"roost-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     for way in range(_WAYS):
-        lock = open(folder / str(way), "w")  # noqa: SIM115 — kept open
-        with contextlib.suppress(OSError):
+        lock = os.open(folder / str(way), os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _ways.append(lock)
+        except OSError:
+            os.close(lock)
+        else:
             return way
-        lock.close()
     return pid % _WAYS
 
 
