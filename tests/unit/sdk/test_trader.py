@@ -18,7 +18,8 @@ from roost.sdk.direct.shard_owners import ASK_MS
 from roost.sdk.direct.trader import Trader
 from roost.sdk.trade import Fill, FillGap, Order, OrderAccepted, OrderRefused
 from roost.testing import eventually
-from roost.wire.answer import Answer
+from roost.wire.answer import Answer, refusal
+from roost.wire.codes import Code
 from roost.wire.server import Call
 from tests.unit.sdk.order_servers import (
     Act,
@@ -207,6 +208,31 @@ async def test_a_full_lane_decides_nothing_about_a_command_that_may_be_carried_o
 
     assert isinstance(answer, OrderAccepted)
     assert numbers(server) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda server, call: refusal(Code.BAD_REQUEST, "AAPL is not traded here"),
+        lambda server, call: refusal(Code.FAILED, "the order could not be looked up"),
+        not_taken("UNKNOWN_ORDER"),
+    ],
+    ids=["not-traded-any-more", "failed", "not-found"],
+)
+async def test_a_refusal_says_nothing_of_an_attempt_before_it(market: Market, later: Act) -> None:
+    server = await market.server()
+    server.script += [hang_up, later, later]
+    trader = await market.trader(timeout_s=5.0)
+
+    answer = await trader.new("AAPL", "buy", price=100, quantity=5)
+
+    assert isinstance(answer, OrderAccepted), "the shard's own word, once it says one"
+    assert numbers(server) == [1, 1, 1, 1]
+
+    server.script += [hang_up, *[later] * 10_000]
+    trader = await market.trader(timeout_s=0.5)
+    with pytest.raises(OutcomeUnknown):
+        await trader.new("AAPL", "buy", price=100, quantity=5)
 
 
 async def test_what_nobody_answers_in_time_is_unknown_and_stays_unseen(market: Market) -> None:

@@ -2,6 +2,7 @@
 
 answered by the shard, or refused for good         that answer
 the owner is another, away or being changed        look it up and send again
+refused, but an attempt before was not answered     send again: the shard has the answer of that one
 its time is over                                   the last refusal; `OutcomeUnknown` if it may be carried out
 """
 
@@ -61,9 +62,18 @@ class Sending:
         self._closed.set()
 
     async def send(
-        self, method: int, payload: bytes, shard_of: Callable[[], int | None], until: float
+        self,
+        method: int,
+        payload: bytes,
+        shard_of: Callable[[], int | None],
+        until: float,
+        *,
+        has_effect: bool = True,
     ) -> bytes | NotTaken:
-        """The result of a request that has the same effect however often it arrives. `until`: loop time."""
+        """The result of a request that may arrive more than once. `until`: loop time.
+
+        `has_effect`: the same one however often; a refusal then speaks of its own attempt alone.
+        """
         pauses, may_be_done, last = Backoff(base_s=0.02, cap_s=0.5), False, _UNREACHABLE
         for attempt in range(1_000_000):
             left_ms = int((until - self._loop.time()) * 1000)
@@ -75,7 +85,8 @@ class Sending:
                 if answer.code is Code.OK:
                     return answer.payload
                 last = said_in(answer)
-                if answer.code not in _ELSEWHERE and not (may_be_done and answer.code in _NOT_NOW):
+                says_nothing_of_before = may_be_done and (has_effect or answer.code in _NOT_NOW)
+                if answer.code not in _ELSEWHERE and not says_nothing_of_before:
                     return NotTaken(last)
             elif isinstance(answer, OutcomeUnknown):
                 may_be_done = True

@@ -239,7 +239,7 @@ class Trader:
     async def _ask(self, query: Query) -> bytes | OrderRefused:
         until = asyncio.get_running_loop().time() + self._timeout_s
         where = self._shard_of(query.symbol, query.order_id)
-        found = await self._sending.send(Method.QUERY, _encoded(query), where, until)
+        found = await self._sending.send(Method.QUERY, _encoded(query), where, until, has_effect=False)
         return refused(found.said, query.client_seq, query.order_id) if isinstance(found, NotTaken) else found
 
     def _compare(self, receipt: Receipt) -> None:
