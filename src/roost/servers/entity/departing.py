@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.binding import protocol as words
@@ -34,6 +35,8 @@ log = logging.getLogger("roost.entity")
 
 LONGEST_LATER_MS = 3_600_000
 """What a class says beyond it counts as this."""
+LONGEST_PARTY = 200
+"""Bytes of its name; a longer one is told by its digest."""
 UNKNOWN = (Code.DEADLINE, Code.FAILED)
 """Answers that leave open whether it was done."""
 TIMED = {
@@ -74,7 +77,7 @@ def _said(answer: object) -> words.Willing | words.Unwilling:
         case Pinned(why):
             return words.Unwilling("pinned", _text(why)[:200])
         case Now(party):
-            return words.Willing(_text(party))
+            return words.Willing(_short(_text(party)))
     raise TypeError(f"can_move says Now, Later or Pinned, not {type(answer).__name__}")
 
 
@@ -82,6 +85,12 @@ def _retry_ms(seconds: Any) -> int:
     if not isinstance(seconds, int | float) or math.isnan(seconds):
         raise TypeError(f"Later({seconds!r}) says no time")
     return int(min(max(0, seconds * 1000), LONGEST_LATER_MS))
+
+
+def _short(party: str) -> str:
+    """The same for the same party, and another for another."""
+    said = party.encode()
+    return party if len(said) <= LONGEST_PARTY else blake2b(said, digest_size=32).hexdigest()
 
 
 def _text(said: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from roost.binding.protocol import Unwilling, Willing
 from roost.sdk.entity import Later, Now, Pinned
-from roost.servers.entity.departing import LONGEST_LATER_MS, willingness
+from roost.servers.entity.departing import LONGEST_LATER_MS, LONGEST_PARTY, willingness
 
 
 class Odd:
@@ -24,6 +24,15 @@ def said(answer: Any) -> Willing | Unwilling:
     found = willingness(session)
     msgspec.msgpack.encode(found)
     return found
+
+
+def test_a_long_name_of_a_party_fits_and_is_no_other_partys() -> None:
+    longest = "p" * LONGEST_PARTY
+    assert said(Now(longest)) == Willing(longest)
+    long = [said(Now(name * 10_000)) for name in ("a", "b", "a", "é")]
+    assert long[0] == long[2]
+    assert len({one.party for one in long if isinstance(one, Willing)}) == 3
+    assert all(len(one.party.encode()) <= LONGEST_PARTY for one in long if isinstance(one, Willing))
 
 
 @pytest.mark.parametrize(
