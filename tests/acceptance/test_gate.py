@@ -17,7 +17,7 @@ from roost.sdk.play import Player
 from roost.sdk.words import GateRefused
 from roost.servers.gate.session import Who
 from roost.testing import eventually
-from roost.wire.answer import refusal
+from roost.wire.answer import Answer, refusal
 from roost.wire.codes import Code
 from roost.wire.connection import Call
 from roost.wire.frame import Frame, encode
@@ -682,6 +682,28 @@ async def test_a_session_stays_with_the_kind_of_its_first_message(town: GateTown
         await client.login()
         await client.ws.send_bytes(msgspec.msgpack.encode({"body": 1}))
         assert (await client.hear())["bye"]["code"] == "BAD_REQUEST"
+
+
+async def test_a_result_that_json_cannot_say_is_told_as_that_of_a_message_that_was_executed(
+    town: GateTown,
+) -> None:
+    """Another word would have the client send it again under a new number."""
+    entity = await town.entity()
+    await town.gate()
+
+    def unsayable(call: Call, user: str, body: Any) -> Answer:
+        done = entity.execute(call, "entity", user, body)
+        assert not done.code
+        return Answer(msgspec.msgpack.encode([{(1, 2): 3}, "write-back:1000"]), epoch=done.epoch)
+
+    entity.behave = unsayable
+    async with raw_client(town.urls[0]) as client:
+        await client.login()
+        await client.say(id="a", body=1)
+        told = await client.hear()
+    assert (told["id"], told["error"]["code"]) == ("a", "FAILED")
+    assert "cannot be told here" in told["error"]["message"]
+    assert town.map.row().log == [1]
 
 
 async def test_a_push_that_json_cannot_say_is_left_out(town: GateTown) -> None:

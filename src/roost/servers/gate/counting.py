@@ -219,6 +219,9 @@ class Trace:
         """The epoch of that reply."""
 
     def add(self, book: Book, epoch: int) -> None:
+        """A book that counts it already, as one whose drain is rolled back at its end, does so once."""
+        if book in self.books:
+            return
         self.books += (book,)
         book.took(self._user, epoch)
 

@@ -205,7 +205,7 @@ class Session:
         try:
             data = self.codec.result(message.id, message.sequence, carrier.type, payload, epoch)  # type: ignore[arg-type]
         except InvalidInput as error:
-            self.refuse(carrier, message, Refusal("BAD_ANSWER", error.message))
+            self.refuse(carrier, message, Refusal("FAILED", error.message))
             return
         self._gate.outcomes["ok"] += 1
         if message.span is not None:

@@ -32,6 +32,20 @@ def test_without_a_job_nothing_is_kept_of_a_message() -> None:
     assert town.carrier.books == ()
 
 
+def test_a_book_that_is_opened_again_counts_what_is_on_its_way_once() -> None:
+    """A rollback that is ordered while the drain counts its last."""
+    town = Carried()
+    town.settle()
+    book = town.counted()
+    town.say("a")
+    sent = town.take()
+    town.carrier.leave_out(book)
+    town.carrier.count_for(book)
+    sent.ok(b"1", 10)
+    assert faults(book) == {}
+    assert (told(book).taken, told(book).answered) == (1, 1)
+
+
 def test_a_planned_move_under_load_has_no_fault() -> None:
     town = Carried()
     town.settle()
