@@ -292,6 +292,21 @@ async def test_a_symbol_that_is_traded_no_more_is_not_traded_after_a_cancel_eith
     assert new.code == Code.BAD_REQUEST
 
 
+async def test_an_order_of_a_symbol_that_is_traded_no_more_is_not_amended_by_its_id_either(
+    hall: Hall,
+) -> None:
+    """A price that crosses would trade it."""
+    server = await hall.started("first")
+    order = await server.new("ann", 1, "AAPL")
+    server.kill()
+    second = await hall.takes_over("second", traded=frozenset({"ACME"}))
+
+    answer = await second.ask(Method.AMEND, Amend("ann", 2, 0, order.order_id, "", 12, 5))
+
+    assert answer.code == Code.BAD_REQUEST
+    assert "not traded here" in answer.message
+
+
 OTHERS = [(1, "AAPL"), (2, "ACM"), (3, "ACMEE")]
 
 

@@ -280,15 +280,16 @@ class Host:
         """The first command of a symbol, one that is spelled in another way, or one without a symbol."""
         if not command.symbol:
             return self._by_id(call, command)
+        return self._with_symbol(call, command, command.symbol)
+
+    def _with_symbol(self, call: Call, command: Ordered, said: str) -> Answer | None:
+        """`said`: the symbol as the command says it, or that of the order it names."""
         try:
-            symbol = self.routes.spelled(command.symbol, isinstance(command, Cancel))
+            symbol = self.routes.spelled(said, isinstance(command, Cancel))
         except (InvalidInput, InvalidId) as error:
             return self.intake.bad(error.message)
-        if symbol != command.symbol:
-            return self._with_symbol(call, command, symbol)
-        return self._find_route(call, command, call.payload)
-
-    def _with_symbol(self, call: Call, command: Ordered, symbol: str) -> Answer | None:
+        if symbol == command.symbol:
+            return self._find_route(call, command, call.payload)
         spelled = msgspec.structs.replace(command, symbol=symbol)
         return self._find_route(call, spelled, encode(spelled))
 
