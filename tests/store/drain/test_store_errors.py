@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.api.drain import MAX_BLOCK_MS
-from roost.binding.drain import ending, homeward, outward, runner, view
+from roost.binding.drain import ending, homeward, moving, outward, runner, view
 from roost.binding.drain.line import is_canary
 from roost.binding.drain.model import Job
 from roost.binding.drain.runner import Runner
@@ -270,6 +270,29 @@ async def test_whoever_stays_after_a_move_of_which_nobody_told_keeps_no_rollback
     back = await until(town, running, job, "cancelled", over=True)
 
     assert (await town.owner("ann"), back.counts["back"]) == ("501", 0)
+
+
+async def test_a_cancelled_drain_counts_a_move_that_comes_about_after_the_map_was_asked(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server may still be about to, for as long as a move may take."""
+    await town.settle(await town.open("501"), "ann")
+    await town.open("502")
+    faults = Faults()
+    running, job = await drained(town, Controller(town, await led(town.store), faults), "501")
+    faults.fail("moving._move move")
+    await unheard(town, faults, running, job)
+
+    await town.drains.cancel(job.id)
+    for _ in range(10):
+        await one_step(running)
+    assert (await town.drains.get(job.id)).state == "cancelled"
+    assert not (await town.drains.get(job.id)).is_over
+    await moves(town, "ann", "501", "502")
+    monkeypatch.setattr(moving, "SETTLE_S", 0.0)
+    done = await until(town, running, job, "cancelled", over=True)
+
+    assert (done.counts["moved"], done.counts["gone"]) == (1, 0)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -66,6 +66,8 @@ class Moving:
         """Moves in a row that came to nothing."""
         self.last_failure = ""
         self.tries = self.aborts = 0
+        self._unheard_at = time.monotonic()
+        """When it was last found of somebody that they have not moved yet."""
         self._adopt()
 
     def _adopt(self) -> None:
@@ -167,6 +169,12 @@ class Moving:
                 self._doubts[user] = _Doubt(Shift(source, (user,), at, to[-1]), now, is_last=True)
         return bool(self._progress.unheard)
 
+    def is_settled(self, now: float) -> bool:
+        """Whether nobody may still move of whom nobody told; the map is asked when that time is over."""
+        if self._progress.unheard and now >= self._unheard_at + SETTLE_S:
+            self.ask_again(now)
+        return not self._progress.unheard
+
     def _did_not_move(self, user: str, doubt: _Doubt, now: float) -> None:
         """Not yet: their server may still be about to."""
         shift, unheard = doubt.shift, self._progress.unheard
@@ -175,6 +183,7 @@ class Moving:
             unheard.pop(user, None)
         elif shift.to.server_id != shift.source and shift.to not in self._unheard_of(shift, user):
             unheard[user] = [*unheard.get(user, (shift.source, *shift.at)), *shift.to]
+            self._unheard_at = now
         self._feed(shift).unsent(shift, user, now, tried=True)
 
     def _unheard_of(self, shift: Shift, user: str) -> list[Owner]:

@@ -202,7 +202,7 @@ class Runner:
 
     async def _wind_down(self, now: float) -> Turn:
         """No new moves; those under way end, while the gates count, then the sources are open as before."""
-        if self._moving.is_busy or not await self._reopen(now):
+        if self._moving.is_busy or not self._moving.is_settled(now) or not await self._reopen(now):
             return self._stay()
         self.progress.outcome, self.progress.outcome_why = "cancelled", self.why
         return Turn("cancelled", "reconciling", free=True)
