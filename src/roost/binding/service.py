@@ -220,10 +220,12 @@ class Bindings:
             record = await partition.read(type_, user)
             if record is None or record.owner is None:
                 return None
-            if record.state == "M":  # ends a mark whose time is over
-                if isinstance(await partition.resolve(type_, user, place=False), Moving):
+            if record.state == "M":  # ends a mark whose time is over, unless the owner's is over too
+                found = await partition.resolve(type_, user, place=False)
+                if isinstance(found, Moving):
                     break
-                continue
+                if not isinstance(found, NoServer):
+                    continue
             answer = await partition.release(type_, user, record.owner, record.epoch, why="unbound")
             if isinstance(answer, Released):
                 return record

@@ -152,6 +152,34 @@ async def test_whoever_is_on_the_move_is_taken_away_when_the_mark_is_over(store:
     assert (left.owner, left.why) == (None, "unbound")
 
 
+async def test_whoever_was_on_the_move_from_a_dead_server_is_taken_away_though_nobody_takes_users(
+    store: Store,
+) -> None:
+    bindings = await bindings_of(store, S1, S2)
+    was = await bindings.resolve("entity", "ann")
+    assert isinstance(was, Placed)
+    to = S2 if was.owner == S1 else S1
+    frozen = await bindings.freeze("entity", "ann", was.owner, was.epoch, "m1", to, ttl_ms=60_000)
+    assert isinstance(frozen, Frozen)
+    for server in (S1, S2):
+        await bindings.bury("entity", server)
+
+    with pytest.raises(Unavailable, match="on the move"):
+        await bindings.unbind("entity", "ann")
+
+    [partition] = bindings.partitions
+    key = partition_keys(store.keys, partition.scope)["partition"]
+    await store.call("HINCRBY", key, "clock_ms", 60_001, key=key)
+    taken = await bindings.unbind("entity", "ann")
+    assert taken is not None
+    assert (taken.owner, taken.state) == (was.owner, "M")
+    left = await bindings.read("entity", "ann")
+    assert left is not None
+    assert (left.owner, left.state, left.why) == (None, "R", "unbound")
+    late = await bindings.commit("entity", "ann", "m1", to, frozen.epoch)
+    assert not isinstance(late, Committed)
+
+
 async def test_whoever_changes_hands_all_the_time_is_taken_from_nobody(store: Store) -> None:
     bindings = await bindings_of(store, S1)
     await bindings.resolve("entity", "ann")
