@@ -88,7 +88,8 @@ async def test_who_leaves_is_not_brought_back_by_an_answer_that_was_under_way(ho
     async with page_of_a_held_world(home, "#userId=ann&nickname=Ann&signature=") as (_, page):
         await shows(page, "your place in the line")
         await page.value("""
-            const gateway = window.fetch, waits = {status: 'WAITING', rank: 1, nextPollMs: 2000, receipt: 'r'};
+            const gateway = window.fetch;
+            const waits = {status: 'WAITING', rank: 1, nextPollMs: 2000, receipt: 'r'};
             var asked = [], arrive = () => {}, left = [];
             window.fetch = (path, options) => {
                 asked.push(options.method);
