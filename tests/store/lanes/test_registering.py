@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from socket import gethostname
 
+import pytest
+
 from roost.lanes.ids import SHARDS
 from roost.sdk.connect import connect
 from roost.sdk.direct.trade_words import address_of
@@ -79,11 +81,12 @@ async def test_a_server_on_ipv6_is_found_by_discovery_and_by_the_leases_of_its_s
         assert [address_of(one) for one in await client.discover("orders")] == [address]
 
 
-async def test_a_server_that_listens_everywhere_is_named_by_its_host_in_discovery_and_leases(
-    valkey: RunningServer, tmp_path: Path
+@pytest.mark.parametrize(("host", "named"), [("0.0.0.0", gethostname()), ("localhost", "127.0.0.1")])
+async def test_a_server_is_named_alike_in_discovery_and_leases(
+    valkey: RunningServer, tmp_path: Path, host: str, named: str
 ) -> None:
-    """Its leases said 0.0.0.0, which is another machine for everybody else."""
-    settings = settings_on(valkey, tmp_path, ROOST_ORDERS__HOST="0.0.0.0")
+    """Where it listens everywhere, by its host: 0.0.0.0 is another machine for everybody else."""
+    settings = settings_on(valkey, tmp_path, ROOST_ORDERS__HOST=host)
     starting = order_server(settings, OrdersIdentity("901"), on_end=lambda: None, wait_s=5)
     async with starting as server, connect(valkey.url) as client:
         assert server.ownership is not None
@@ -94,4 +97,4 @@ async def test_a_server_that_listens_everywhere_is_named_by_its_host_in_discover
         assert server.platform is not None
         leases = await server.platform.lanes.shards()
         assert {one.address for one in leases.shards} == {address_of(known)}
-        assert address_of(known) == f"{gethostname()}:{settings.orders.port}"
+        assert address_of(known) == f"{named}:{settings.orders.port}"

@@ -123,7 +123,8 @@ def _registered(
     client: Client, platform: Platform, identity: OrdersIdentity, on_end: Callable[[], None]
 ) -> AbstractAsyncContextManager[Registration]:
     own = platform.settings.orders
-    where = {} if own.host in (*ANY_ADDRESS, "localhost") else {"private_ip": own.host}
+    host = "127.0.0.1" if own.host == "localhost" else own.host  # as its socket is named, and so its leases
+    where = {} if host in ANY_ADDRESS else {"private_ip": host}
     return client.registered(
         type=identity.type,
         group=identity.group,
