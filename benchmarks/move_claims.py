@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -26,9 +27,9 @@ READ_BYTES = 65536
 class Lines:
     """Lines that come and go through pipes; those of one turn of the loop leave together."""
 
-    def __init__(self, reader: asyncio.StreamReader, out: int) -> None:
+    def __init__(self, reader: asyncio.StreamReader, write: Callable[[bytes], object]) -> None:
         self._reader = reader
-        self._out = out
+        self._write = write
         self._unsent: list[str] = []
         self._loop = asyncio.get_running_loop()
 
@@ -38,7 +39,7 @@ class Lines:
         self._unsent.append(line)
 
     def _flush(self) -> None:
-        os.write(self._out, "".join(f"{line}\n" for line in self._unsent).encode())
+        self._write("".join(f"{line}\n" for line in self._unsent).encode())
         self._unsent.clear()
 
     async def heard(self) -> AsyncIterator[list[str]]:
@@ -79,8 +80,7 @@ async def claims_on(url: str) -> AsyncIterator[Claims]:
     assert process.stdin is not None
     assert process.stdout is not None
     await process.stdout.readline()
-    pipe = process.stdin.get_extra_info("pipe")
-    claims = Claims(Lines(process.stdout, pipe.fileno()))
+    claims = Claims(Lines(process.stdout, process.stdin.write))
     listening = asyncio.create_task(claims.listen())
     try:
         yield claims
@@ -93,7 +93,7 @@ async def claims_on(url: str) -> AsyncIterator[Claims]:
 async def serve(url: str) -> None:
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    lines = Lines(reader, sys.stdout.fileno())
+    lines = Lines(reader, partial(os.write, sys.stdout.fileno()))
     async with (
         open_database(url) as database,
         asyncio.TaskGroup() as claims,
