@@ -181,7 +181,7 @@ class PostgresqlServer(RunningDatabase):
             "listen_addresses": "127.0.0.1",
             "port": self.port,
             "unix_socket_directories": self.folder,
-            "max_connections": 60,
+            "max_connections": 100,
             "shared_buffers": "32MB",
             "fsync": "on" if self.durable else "off",
         }
