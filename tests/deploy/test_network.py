@@ -29,6 +29,7 @@ CALLS = {
     *(("gateway", role, port) for role, port in CHECKED),
     *(("manager", role, port) for role, port in CHECKED),
     ("gateway", "orders", WIRE["orders"]),  # what operators ask of the owner of a shard
+    ("gateway", "entity", WIRE["entity"]),  # who cannot be moved, for the plan of a drain
     ("manager", "entity", WIRE["entity"]),  # moves of a drain
     ("gate", "entity", WIRE["entity"]),  # messages
     ("entity", "entity", WIRE["entity"]),  # a user's move

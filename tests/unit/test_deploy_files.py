@@ -65,6 +65,69 @@ def test_a_metric_that_does_not_exist_would_be_found() -> None:
     assert metrics_in(query) - KNOWN == {"no_such_bucket"}
 
 
+OF_EVERY_SCRAPE = frozenset({"instance", "job", "le", "datasource"})
+SCRAPES = {
+    name: DEPLOY / path
+    for name, path in {
+        "prometheus": "prometheus/prometheus.yml",
+        "compose": "compose/prometheus.yml",
+        "collector": "otel/collector.yaml",
+        "kubernetes": "kubernetes/components/monitoring/servicemonitor.yaml",
+    }.items()
+}
+GROUPED = re.compile(r"\b(?:by|on|group_left)\s*\(([^)]*)\)")
+SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
+
+
+def labels_in(*texts: str) -> set[str]:
+    grouped = {name.strip() for text in texts for found in GROUPED.findall(text) for name in found.split(",")}
+    return (grouped | {name for text in texts for name in SHOWN.findall(text)}) - {""}
+
+
+def labels_of(query: str) -> set[str]:
+    """Those that the metrics of a query have by themselves."""
+    names = metrics_in(query)
+    return {label for one in declared() if names & {*one.samples} for label in one.labels}
+
+
+def named_by(scrape: str) -> set[str]:
+    """Labels that a scrape configuration gives to the series of servers."""
+    text = SCRAPES[scrape].read_text(encoding="utf-8")
+    return set(re.findall(r"target_?[lL]abel: (\w+)", text))
+
+
+def queries_with_legends() -> Iterator[tuple[str, str]]:
+    for board in BOARDS:
+        for panel in json.loads(board.read_text(encoding="utf-8"))["panels"]:
+            yield from ((target["expr"], target.get("legendFormat", "")) for target in panel["targets"])
+    for block in re.split(r"- alert: ", RULES.read_text(encoding="utf-8"))[1:]:
+        (query,) = re.findall(r"expr: (.*)", block)
+        yield (
+            (json.loads(query) if query.startswith('"') else query),
+            "".join(re.findall(r"summary: .*", block)),
+        )
+
+
+@pytest.mark.parametrize("scrape", SCRAPES)
+def test_every_label_by_which_boards_and_alerts_group_is_on_the_series(scrape: str) -> None:
+    unknown = {
+        (query, label)
+        for query, legend in queries_with_legends()
+        for label in labels_in(query, legend) - labels_of(query) - OF_EVERY_SCRAPE - named_by(scrape)
+    }
+    assert unknown == set()
+
+
+def test_a_label_that_no_series_has_would_be_found() -> None:
+    query, legend = "max by (world, nobody) (queue_waiting_size)", "{{world}} {{nothing}}"
+    assert labels_in(query, legend) - labels_of(query) == {"nobody", "nothing"}
+
+
+def test_no_metric_has_a_label_that_prometheus_sets_itself() -> None:
+    """It would be renamed to `exported_job`, and no query find it."""
+    assert {one.name for one in declared() if {"job", "instance"} & {*one.labels}} == set()
+
+
 def test_the_four_panels_of_document_002_are_on_the_first_board() -> None:
     content = json.loads((DEPLOY / "grafana" / "dashboards" / "roost-overview.json").read_text())
     panels = {panel["title"]: panel for panel in content["panels"]}

@@ -24,11 +24,6 @@ class DiscoveryMetrics:
         deaths.add_metric([], self._reaper.ended)
         held = CounterMetricFamily("roost_discovery_held", "Leases that ended beyond the budget of a sweep")
         held.add_metric([], self._reaper.held)
-        turns = CounterMetricFamily(
-            "roost_health_turns", "Servers that became unhealthy or healthy", labels=["to"]
-        )
-        turns.add_metric(["unhealthy"], self._checker.turns.fell)
-        turns.add_metric(["healthy"], self._checker.turns.rose)
         checkers = GaugeMetricFamily("roost_health_checkers", "Health checkers that count")
         checkers.add_metric([], self._checker.live)
         checked = GaugeMetricFamily("roost_health_assigned", "Instances that this process judges")
@@ -40,4 +35,13 @@ class DiscoveryMetrics:
         )
         for kind in get_args(Kind):
             unreadable.add_metric([kind], self._unreadable.counts[kind])
-        yield from (deaths, held, turns, checkers, checked, lag, unreadable)
+        yield from (deaths, held, self._store_turns(), checkers, checked, lag, unreadable)
+
+    def _store_turns(self) -> Metric:
+        """The verdict is the store's: each process counts each turn."""
+        turns = CounterMetricFamily(
+            "roost_health_turns", "Servers that became unhealthy or healthy", labels=["to"]
+        )
+        turns.add_metric(["unhealthy"], self._checker.turns.fell)
+        turns.add_metric(["healthy"], self._checker.turns.rose)
+        return turns

@@ -53,12 +53,12 @@ class DrainMetrics:
         for state in STATES:
             jobs.add_metric([state], sum(one.state == state for one in self._jobs))
         yield jobs
-        rate = GaugeMetricFamily("roost_drain_rate", "Users in a second that a job moves", labels=["job"])
+        rate = GaugeMetricFamily("roost_drain_rate", "Users in a second that a job moves", labels=["drain"])
         users = CounterMetricFamily(
-            "roost_drain_users", "Users of a job, by what became of them", labels=["job", "outcome"]
+            "roost_drain_users", "Users of a job, by what became of them", labels=["drain", "outcome"]
         )
         pauses = HistogramMetricFamily(
-            "roost_drain_pause_seconds", "How long the users of a job were held up", labels=["job"]
+            "roost_drain_pause_seconds", "How long the users of a job were held up", labels=["drain"]
         )
         for job in self._jobs:
             if not job.is_over:
