@@ -207,6 +207,31 @@ async def test_what_if_tells_the_wait_without_changing_anything(scene: Scene, co
     assert (await world_of(scene))["revision"] == before["revision"]
 
 
+async def test_what_if_sends_only_what_was_changed(scene: Scene, console: Console) -> None:
+    """A slider has a hundred steps: what nobody touched would be rounded."""
+    await console.page.value(
+        """window.fetch = (real => (path, how) => {
+          if (path.endsWith('/forecast')) (window.asked ??= []).push(JSON.parse(how.body));
+          return real(path, how);
+        })(window.fetch)"""
+    )
+    try:
+        await console.go("servers")
+        await console.go("queue/main")
+        await console.sees("window.asked?.length > 0", "the world as it is to be asked about")
+        as_it_is = {"waiting": None, "limit": -1, "rate": -1, "leavingPerSecond": None}
+        assert await console.page.value("window.asked.at(-1)") == as_it_is
+        await console.fill("#forecast-limit", "50")
+        await console.sees("window.asked.at(-1).limit > 0", "the limit to be asked about")
+        found = await console.page.value("window.asked.at(-1)")
+        assert found == as_it_is | {"limit": found["limit"]}
+        await console.fill("#forecast-limit", "100")
+        await console.sees("window.asked.at(-1).limit === null", "no limit to be asked about")
+    finally:
+        await console.page.reload()
+        await console.is_live()
+
+
 async def test_a_page_that_was_left_asks_nothing_more(console: Console) -> None:
     await console.page.value(
         """window.fetch = (real => async (path, how) => {

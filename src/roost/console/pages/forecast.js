@@ -23,32 +23,31 @@ export function forecastCard(world) {
     h('div', { class: 'sliders' }, Object.values(sliders).map(one => one.element)), note);
   let now = null;
   let timer = 0;
-  let isTouched = false;
   let hasEnded = false;
+  /** Those that somebody has moved: of the others the world's own value counts, exactly. */
+  const touched = new Set();
 
-  for (const one of Object.values(sliders)) one.input.addEventListener('input', () => { isTouched = true; one.tell(); soon(); });
+  for (const one of Object.values(sliders)) one.input.addEventListener('input', () => { touched.add(one); one.tell(); soon(); });
 
   function know(found) {
     const isNew = now?.world !== found.world;
     now = found;
-    if (isNew) isTouched = false;
-    if (!isTouched) { place(); soon(); }
+    if (isNew) touched.clear();
+    if (!touched.size) { place(); soon(); }
   }
 
   function reset() {
-    isTouched = false;
+    touched.clear();
     place();
     soon();
   }
 
-  /** Where the world stands now. */
+  /** Where the world stands now; how many leave is said by the answer. */
   function place() {
     const capacity = now.servers.reduce((all, server) => all + server.capacity, 0);
     sliders.waiting.place(now.waiting, Math.max(100, 2 * now.waiting));
     sliders.limit.place(now.limit ?? Infinity, Math.max(10, capacity, now.limit ?? 0));
     sliders.rate.place(now.rate ?? Infinity, Math.max(100, 2 * (now.rate ?? 0)));
-    const moved = now.classes.reduce((all, { perSecond }) => all + perSecond, 0);
-    sliders.leaving.place(moved, Math.max(10, 3 * moved));
   }
 
   function soon() {
@@ -59,10 +58,13 @@ export function forecastCard(world) {
 
   async function ask() {
     const { waiting, limit, rate: issue, leaving } = sliders;
+    const said = (one, asItIs) => touched.has(one) ? one.value : asItIs;
+    const bound = one => touched.has(one) && one.value >= one.most ? null : said(one, -1);  // at its end: none
     const found = await post(`/queue/v1/worlds/${part(world())}/forecast`, {
-      waiting: waiting.value, limit: limit.value >= limit.most ? null : limit.value, rate: issue.value >= issue.most ? null : issue.value, leavingPerSecond: isTouched ? leaving.value : null,
+      waiting: said(waiting, null), limit: bound(limit), rate: bound(issue), leavingPerSecond: said(leaving, null),
     }).catch(() => null);
     if (!found || hasEnded) return;
+    if (!touched.has(leaving)) leaving.place(found.leavingPerSecond, Math.max(10, 3 * found.leavingPerSecond));
     median.tell(found.medianSeconds === null ? t('forecast.never') : duration(found.medianSeconds));
     last.tell(found.lastSeconds === null ? t('forecast.never') : duration(found.lastSeconds));
     text(note, t('forecast.how', { free: number(found.free), leaving: rate(found.leavingPerSecond), issue: rate(found.issuePerSecond) }));

@@ -54,7 +54,7 @@ function pathPicture(recent) {
   const flows = [flowArrow(), flowArrow(), flowArrow(), flowArrow()];
   const element = h('section', { class: 'path', 'aria-label': t('overview.path') }, stages.flatMap((one, at) => [one.element, flows[at]?.element]));
 
-  function draw({ worlds, servers: fleet, homes: held, orders, jobs }) {
+  function draw({ worlds, servers: fleet, homes: held, orders, jobs, attention }) {
     const isHeld = worlds.some(({ mode }) => mode === 'hold');
     waiting.draw(compact(sum(worlds, 'waiting')), [[t('overview.away'), compact(sum(worlds, 'away'))], [t('overview.eta'), duration(longest(worlds))]], isHeld ? 'warn' : '', isHeld ? t('overview.isHeld') : '');
     waiting.spark.draw(recent.series('waiting'));
@@ -65,8 +65,8 @@ function pathPicture(recent) {
     servers.spark.draw(recent.series('accepting'));
     homes.draw(compact(held.users), [[t('overview.moving'), compact(held.moving)], [t('overview.moves'), rate(held.movesPerSecond)]], '', jobs.some(({ state: now }) => now === 'running') ? t('overview.updating') : '');
     homes.spark.draw(recent.series('users'));
-    const unowned = (orders.shards ?? 0) - (orders.owned ?? 0);
-    lanes.draw(compact(orders.depth), [[t('overview.shards'), orders.shards === null ? '–' : `${number(orders.owned)} / ${number(orders.shards)}`], [t('overview.rejected'), rate(orders.rejectedPerSecond)]], orders.violations ? 'bad' : unowned && orders.owned ? 'warn' : '', orders.violations ? t('overview.violations', { n: orders.violations }) : '');
+    const isUnowned = attention.some(({ code }) => code === 'shards-unowned');  // those that nobody has started yet are none
+    lanes.draw(compact(orders.depth), [[t('overview.shards'), orders.shards === null ? '–' : `${number(orders.owned)} / ${number(orders.shards)}`], [t('overview.rejected'), rate(orders.rejectedPerSecond)]], orders.violations || isUnowned ? 'bad' : '', orders.violations ? t('overview.violations', { n: orders.violations }) : '');
     lanes.spark.draw(recent.series('acceptedPerSecond'));
     flows[0].draw(sum(worlds, 'issuedPerSecond'));
     flows[1].draw(sum(worlds, 'enteredPerSecond'));
