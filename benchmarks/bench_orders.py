@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from orders_load import CANCELS, SYMBOLS
 from report import Case, Figure, publish, result_file
-from roost.testing import free_port, run_valkey
+from roost.testing import RunningServer, free_port, run_valkey, wait_until
 
 ROUNDS = 5
 ROUND_S = 1.5
@@ -38,8 +38,9 @@ HERE = Path(__file__).resolve().parent
 
 METHOD = (
     f"One order server (`roost orders serve`, all 16 shards, SQLite for its orders) on a throwaway "
-    f"valkey-server with its append-only file (synced once a second); the load is one more process with "
-    f"one connection that writes and reads frames by hand, for either contender. "
+    f"valkey-server with its append-only file (synced once a second; at `replica` another one follows it); "
+    f"the load is one more process with one connection that writes and reads frames by hand, for either "
+    f"contender. "
     f"{SYMBOLS:,} symbols, drawn equally, by Zipf(1), or one alone; an account for each "
     f"command under way; {CANCELS:.0%} of the commands of an account with a resting order cancel it, the "
     f"others are new limit orders, of which about a third meet one in the book. Rates are of accepted "
@@ -220,7 +221,16 @@ def main() -> list[Case | Figure]:
     for durability in ("memory", "fsync"):
         with run_valkey(persistent=True) as store:
             found += at_level(store.url, durability)
+    with run_valkey(persistent=True) as store, replica_of(store):
+        found += at_level(store.url, "replica")
     return found
+
+
+@contextmanager
+def replica_of(store: RunningServer) -> Iterator[None]:
+    with run_valkey(options=["--replicaof", "127.0.0.1", str(store.port)]):
+        wait_until(lambda: b"state=online" in store.command_reply("INFO", "replication"), "the replica")
+        yield
 
 
 if __name__ == "__main__":
