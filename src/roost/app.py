@@ -27,7 +27,7 @@ from roost.core.tracing import Tracer
 from roost.discovery.cache import ListCache
 from roost.discovery.health import HealthChecker
 from roost.discovery.metrics import DiscoveryMetrics
-from roost.discovery.probes import Prober
+from roost.discovery.probes import ASKED_PARALLEL, Prober
 from roost.discovery.reaper import Reaper
 from roost.discovery.service import Discovery
 from roost.lanes.asking import WireOwners
@@ -91,6 +91,8 @@ class Platform:
 
         self.discovery = Discovery(store, settings.ttl_seconds)
         self.prober = Prober(allow_local=settings.is_dev())
+        self.verifier = Prober(allow_local=settings.is_dev(), places=ASKED_PARALLEL)
+        """For requests, which take no place of those who judge."""
         self.reaper = Reaper(self.discovery, self.prober, loops)
         self.lists = ListCache(self.discovery, loops)
         self.checker = HealthChecker(self.discovery, self.prober, ballot=self.discovery, loops=loops)

@@ -21,6 +21,8 @@ from roost.api.discovery import Instance, Probe
 
 TIMEOUT_S = 2.0
 MAX_PARALLEL = 256
+ASKED_PARALLEL = 64
+"""Of those that a request asked for: a mute fleet must not keep the health checker waiting."""
 CACHE_S = 1.0
 MAX_LINE = 4096
 REFUSED = "connection refused"
@@ -50,12 +52,14 @@ class NotProbed(Exception):
 
 
 class Prober:
-    """Probes instances in parallel, at most 256 at once, and remembers each result for a second."""
+    """Probes instances in parallel, at most `places` at once, and remembers each result for a second."""
 
-    def __init__(self, *, allow_local: bool, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, *, allow_local: bool, timeout_s: float = TIMEOUT_S, places: int = MAX_PARALLEL
+    ) -> None:
         self._allow_local = allow_local
         self._timeout_s = timeout_s
-        self._places = asyncio.Semaphore(MAX_PARALLEL)
+        self._places = asyncio.Semaphore(places)
         self._recent: dict[tuple[str, str], tuple[float, Probe]] = {}
 
     @property

@@ -52,12 +52,13 @@ class Reaper:
         """For ever; a store that is away only delays it."""
         self._plan_repair()
         try:
-            await self._loops.keep_running("sweep", self._turn, pause_s=SWEEP_INTERVAL_S)
+            await self._loops.keep_running("sweep", self.turn, pause_s=SWEEP_INTERVAL_S)
         finally:
             for probe in self._probes:
                 probe.cancel()
 
-    async def _turn(self) -> None:
+    async def turn(self) -> None:
+        """A sweep, and the repair where it is due."""
         await self.step()
         if asyncio.get_running_loop().time() >= self._repair_at:
             self._plan_repair()

@@ -151,6 +151,10 @@ class Registration:
         self._failing = True
         self.last_error = reason
 
+    def may_hang(self, beat: Beat) -> bool:
+        """Whether what it stands for has not moved for so long that the next beat may have to tell."""
+        return self.hangs(beat) or beat.tick_age_ms > max(2 * TICK_S, self.interval_s / 2) * 1000
+
     def hangs(self, beat: Beat) -> bool:
         """Whether what it stands for has not moved for half a lease: that may be why the lease ended."""
         return beat.tick_age_ms > (self.given.ttl_seconds or SHORTEST_DEFAULT_TTL_S) * 1000 / 2
@@ -298,12 +302,15 @@ class Heart:
     async def _send(self, registry: Registry, registration: Registration) -> None:
         wanted = registration.status
         beat = registration.beat(time.monotonic() - self._ticked_at)
-        if registration.hangs(beat):
-            self._hasten(registration)  # it does not renew the lease: the first that does must not be late
+        if registration.may_hang(beat):
+            # The beat that says so must not be late, nor the first one after it that renews the lease.
+            self._hasten(registration)
         try:
             reply, refused = await self._taken(registry, registration, beat)
         except UnknownInstance:
-            if registration.is_stranger:
+            if not self._holds(registration):
+                pass  # it left while the beat was under way
+            elif registration.is_stranger:
                 await self._find(registry, registration)
             elif registration.hangs(beat):
                 log.warning(
@@ -312,11 +319,8 @@ class Heart:
             else:
                 await self._register_again(registry, registration)
             return
-        except RemovedInstance:
-            self._end(registration, "removed")
-            return
-        except FencedInstance:
-            self._end(registration, "fenced")
+        except (RemovedInstance, FencedInstance) as error:
+            self._end(registration, error)
             return
         registration.told_status = wanted
         registration.renew_proof(beat, reply)
@@ -350,6 +354,9 @@ class Heart:
         if registration.instance_id in self._due:
             self._due[registration.instance_id] = min(self._due[registration.instance_id], soon)
 
+    def _holds(self, registration: Registration) -> bool:
+        return self._registrations.get(registration.instance_id) is registration
+
     async def _find(self, registry: Registry, registration: Registration) -> None:
         """Somebody else's: by its server id, if that is what we were given; else nobody knows it."""
         found = (await find(registry, registration.server_id)).instance
@@ -370,12 +377,16 @@ class Heart:
             log.warning(
                 "registered again", extra={"instanceId": registration.instance_id, "life": again.life}
             )
-        except RemovedInstance:
-            self._end(registration, "removed")
-        except FencedInstance:
-            self._end(registration, "fenced")
+            if not self._holds(registration):  # it left meanwhile
+                given = registration.given
+                await registry.remove(again.instance_id, given.type, given.group, again.life, "terminated")
+        except (RemovedInstance, FencedInstance) as error:
+            self._end(registration, error)
 
-    def _end(self, registration: Registration, directive: Directive) -> None:
+    def _end(self, registration: Registration, error: RemovedInstance | FencedInstance) -> None:
+        if not self._holds(registration):
+            return  # its own removal was sooner than the beat
+        directive: Directive = "removed" if isinstance(error, RemovedInstance) else "fenced"
         registration.ended = directive
         self._registrations.pop(registration.instance_id, None)
         log.error(

@@ -161,7 +161,8 @@ class Model:
     def remove(self, id_: str, life: int | None, cause: str) -> Any:
         if id_ not in self.live:
             was, _ = self.gone.get(id_, ("no-response", 0))
-            return answers.Unknown() if was == "no-response" else answers.Left()
+            is_unknown = was == "no-response" and (cause != was or id_ not in self.gone)
+            return answers.Unknown() if is_unknown else answers.Left()
         if self.is_fenced(self.live[id_], life):
             return answers.Fenced(self.live[id_].life)
         self.end(id_, cause)

@@ -57,6 +57,14 @@ async def test_who_died_is_unknown_and_stays_dead_not_removed(fleet: Fleet) -> N
     assert (await invariants(fleet.store)).gone["a"].startswith("no-response\t")
 
 
+async def test_a_death_that_is_told_again_is_as_it_was(fleet: Fleet) -> None:
+    """The answer to the first call may have been lost."""
+    life = await fleet.add("a")
+    assert await fleet.remove("a", life, cause="no-response") == Left()
+    assert await fleet.remove("a", life, cause="no-response") == Left()
+    assert len(await fleet.feed()) == 2
+
+
 async def test_who_did_not_hear_that_it_is_back_stops_all_the_same(fleet: Fleet) -> None:
     """The answer to its registration was lost, so it knows the life before."""
     await fleet.add("a", former_life=T0 - 5)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from roost.core.loops import Loops
 from roost.discovery.probes import Prober
+from roost.discovery.reaper import TOMBSTONE_MS
 from roost.discovery.service import Discovery
 from roost.sdk.direct.sweeper import QUIET_S, Sweeper
 from roost.store import scopes
@@ -67,6 +68,19 @@ async def test_while_somebody_sweeps_a_client_leaves_it_alone(store: Store) -> N
         await eventually(lambda: loops.loop("sdk-sweep").last_good_at is not None, "a look")
     leader = store.keys.leader(scopes.discovery(), "sweep")
     assert not await store.call("EXISTS", leader, key=leader)
+
+
+async def test_a_client_that_sweeps_forgets_old_tombstones_too(store: Store) -> None:
+    keys = discovery_keys(store.keys)
+    await store.call("HSET", keys["gone"], "old", "no-response\t5\t1000\tgame:eu\t0", key=keys["gone"])
+    await store.call("HSET", keys["meta"], "clock_ms", TOMBSTONE_MS + 1, key=keys["meta"])
+    await swept_at(store, await now_us(store) - int((QUIET_S + 1) * SECOND_US))
+
+    async def is_forgotten() -> bool:
+        return not await store.call("HEXISTS", keys["gone"], "old", key=keys["gone"])
+
+    async with sweeping(store):
+        await eventually(is_forgotten, "the tombstone to go")
 
 
 async def _later(store: Store, than: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -12,7 +13,9 @@ import pytest
 from roost.api.discovery import Beat, BeatReply, Instance, RegisterInput
 from roost.core.clock import SystemClock
 from roost.core.errors import (
+    FencedInstance,
     NotAuthenticated,
+    RemovedInstance,
     RequestTimeout,
     RoostError,
     ServerIdTaken,
@@ -213,6 +216,47 @@ async def test_a_beat_that_tells_of_a_hung_main_loop_is_followed_soon(
         registration.hung_since = None
 
 
+async def test_g2_a_main_loop_that_may_hang_is_looked_at_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The beat that tells of it would come up to a whole interval after half the lease."""
+    monkeypatch.setattr(heart_module, "RETRY_SHARE", 0.0)
+    transport = FakeTransport()
+    async with transport.client(heartbeat_interval_ms=600_000) as client:
+        registered = await client.register(type="game", group="kr-1", ttl_seconds=3600)
+        registration = client.start_auto_heartbeat(registered.instance_id)
+        registration.hung_since = time.monotonic() - 301
+        registration.status = "draining"  # is told at once
+        await eventually(lambda: transport.script.count("heartbeat") >= 3, "beats while it may hang")
+        registration.hung_since = None
+
+
+@pytest.mark.parametrize("error", [RemovedInstance("gone"), FencedInstance("later"), UnknownInstance("who")])
+async def test_a_beat_that_its_own_removal_overtook_says_nothing(
+    error: RoostError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport, told, under_way = FakeTransport(), list[str](), threading.Event()
+
+    async def late(instance_id: str, beat: Beat) -> BeatReply:
+        under_way.set()
+        while instance_id in registered_ids:
+            await asyncio.sleep(0.005)
+        answered.set()
+        raise error
+
+    answered = threading.Event()
+    monkeypatch.setattr(transport.registry, "heartbeat", late)
+    async with transport.client(heartbeat_interval_ms=20) as client:
+        registered = await client.register(type="game", group="kr-1")
+        registered_ids = {registered.instance_id}
+        registration = client.start_auto_heartbeat(registered.instance_id)
+        registration.on_directive = told.append
+        await eventually(under_way.is_set, "a beat under way")
+        await client.remove(registered.instance_id)
+        registered_ids.clear()
+        await eventually(answered.is_set, "its answer")
+        await asyncio.sleep(0)
+    assert (told, registration.ended, transport.script.count("register")) == ([], None, 1)
+
+
 async def test_the_tick_of_the_main_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     transport = FakeTransport()
     ticks: list[float] = []
@@ -403,7 +447,7 @@ class CountingReaper:
 
     def __init__(self, *_: object) -> None: ...
 
-    async def step(self) -> None:
+    async def turn(self) -> None:
         if self.errors:
             raise self.errors.pop()
         CountingReaper.steps += 1

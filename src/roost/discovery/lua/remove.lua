@@ -21,7 +21,7 @@
 
 -- @include now_us
 -- @include instance_entry
--- @include removal_cause
+-- @include tombstone_unpack
 -- @include instance_end
 -- @include instance_ghost
 -- @include nonce_after
@@ -36,7 +36,8 @@ if not entry and redis.call('HEXISTS', keys.index, id) == 1 then
   end
 end
 if not entry then
-  if removal_cause(keys, id, '') then
+  local tombstone = tombstone_unpack(redis.call('HGET', keys.gone, id))
+  if tombstone and (tombstone.cause ~= 'no-response' or args.cause == 'no-response') then
     return { 'LEFT' }
   end
   return { 'UNKNOWN' }

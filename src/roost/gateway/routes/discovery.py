@@ -65,7 +65,7 @@ class RemoveQuery(Message):
 class DiscoveryRoutes:
     def __init__(self, gateway: Gateway) -> None:
         platform = gateway.platform
-        self._discovery, self._prober, self._lists = platform.discovery, platform.prober, platform.lists
+        self._discovery, self._verifier, self._lists = platform.discovery, platform.verifier, platform.lists
         self._tokens = gateway.tokens
         self._keyring = platform.worlds.keyring
         self._proxies = gateway.proxies
@@ -120,13 +120,13 @@ class DiscoveryRoutes:
             body = await self._lists.encoded(query.type, query.group, query.label)
             return Encoded(body)
         found = await self._discovery.discover(query.type, query.group, query.label)
-        await self._prober.verify(found.instances)
+        await self._verifier.verify(found.instances)
         return Encoded(msgspec.json.encode(found))
 
     async def get_instance(self, request: Request) -> InstanceDetail:
         found = await self._discovery.get(request.path["id"])
         if request.query.verify and found.instance is not None:
-            await self._prober.verify([found.instance])
+            await self._verifier.verify([found.instance])
         return found
 
     async def remove_instance(self, request: Request) -> None:

@@ -60,7 +60,7 @@ class Sweeper:
             return
         if not led:
             log.info("sweeping: no gateway does")
-        await self._reaper.step()
+        await self._reaper.turn()
 
     async def _quiet_s(self) -> float:
         """How long ago somebody swept, by the store's clock; for ever if its clock went back."""
