@@ -104,9 +104,59 @@ async def test_a_job_is_started_and_found(gateway: Gateway) -> None:
 
 
 async def test_a_second_request_answers_with_the_running_job(gateway: Gateway) -> None:
-    job = await started(gateway, "501")
-    assert (await started(gateway, "502", "501"))["id"] == job["id"]
+    job = await started(gateway, "501", "502")
+    for again in (("502", "501"), ("502",)):
+        assert (await started(gateway, *again))["id"] == job["id"]
     assert len((await ask(gateway, "GET", JOBS))["jobs"]) == 1
+
+
+async def refused_everywhere(gateway: Gateway, job: str, *servers: str) -> None:
+    """An order to empty these names the job that is in its way, whoever sends it."""
+    nodes = "&".join(f"nodes[]={server}" for server in servers)
+    for answer in (
+        await gateway.ask("POST", JOBS, {"servers": list(servers)}, token=TOKEN),
+        await gateway.ask("POST", f"{JOBS}?plan=1", {"servers": list(servers)}, token=TOKEN),
+        await gateway.ask("GET", f"{HOTFIX}?{nodes}", token=TOKEN),
+        await gateway.ask("POST", f"{HOTFIX}?{nodes}", token=TOKEN),
+    ):
+        assert answer.refusal == (409, "JOB_STATE")
+        assert job in answer.json["error"]["message"]
+        assert answer.json["error"]["hint"]
+
+
+async def test_a_rebalance_is_no_answer_to_who_wants_its_server_empty(gateway: Gateway) -> None:
+    await settled(gateway, "501", 20)
+    job = (await ask(gateway, "POST", JOBS, {"kind": "rebalance", "users": 6}))["job"]
+    assert job["servers"] == ["501"]
+
+    await refused_everywhere(gateway, job["id"], "501")
+
+
+async def test_a_rollback_is_no_answer_to_who_wants_its_server_empty(gateway: Gateway) -> None:
+    job = await started(gateway, "501")
+    await ask(gateway, "POST", f"{JOBS}/{job['id']}/rollback")
+
+    await refused_everywhere(gateway, job["id"], "501")
+    for wanted in ({"emptiest": 1}, {"kind": "rebalance", "servers": ["501"]}):
+        assert (await gateway.ask("POST", JOBS, wanted, token=TOKEN)).refusal == (409, "JOB_STATE")
+
+
+async def test_a_drain_of_some_is_no_answer_to_who_wants_more_of_them_empty(gateway: Gateway) -> None:
+    job = await started(gateway, "502")
+
+    await refused_everywhere(gateway, job["id"], "501", "502")
+    other = await started(gateway, "501")
+    assert other["id"] != job["id"]
+    await refused_everywhere(gateway, other["id"], "501", "502")
+
+
+async def test_more_of_the_emptiest_than_are_drained_are_not_answered_with_these(gateway: Gateway) -> None:
+    job = (await ask(gateway, "POST", JOBS, {"emptiest": 1}))["job"]
+
+    answer = await gateway.ask("POST", JOBS, {"emptiest": 2}, token=TOKEN)
+
+    assert answer.refusal == (409, "JOB_STATE")
+    assert job["id"] in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize(("query", "field"), [("?plan=1", False), ("", True)])

@@ -1273,7 +1273,7 @@ export interface components {
              */
             deadlineSeconds?: number;
             /**
-             * @description Instead of `servers`: so many of those with the fewest users, when fewer servers are needed. A drain of this type that runs is answered instead: an order that is repeated empties no others.
+             * @description Instead of `servers`: so many of those with the fewest users, when fewer servers are needed. If a drain of as many runs, of whichever servers, it is the answer: an order that is repeated empties no others.
              * @default 0
              */
             emptiest?: number;
@@ -1329,7 +1329,7 @@ export interface components {
          */
         DrainReply: {
             /**
-             * @description The job that was started, or the one that runs on one of the servers already.
+             * @description The job that was started, or the one that empties these servers already.
              * @default null
              */
             job: components["schemas"]["JobView"] | null;

@@ -86,8 +86,8 @@ class DrainInput(Message):
     users: Count = 0
     """Of a rebalance: how many may move; 0: as many as it takes."""
     emptiest: Annotated[int, shown(minimum=0, maximum=MAX_SERVERS)] = 0
-    """Instead of `servers`: so many of those with the fewest users, when fewer servers are needed. A drain of
-    this type that runs is answered instead: an order that is repeated empties no others."""
+    """Instead of `servers`: so many of those with the fewest users, when fewer servers are needed. If a drain
+    of as many runs, of whichever servers, it is the answer: an order that is repeated empties no others."""
     max_block_ms: Annotated[int, shown(minimum=0, maximum=MAX_BLOCK_MS)] = 0
     """How long a user may be held up; who would be held longer stays and is tried later. 0: as is set."""
     deadline_seconds: Annotated[int, shown(minimum=0, maximum=MAX_DEADLINE_S)] = 0
@@ -242,7 +242,7 @@ class DrainReply(Message):
     """Of the two, what was asked for."""
 
     job: JobView | None = None
-    """The job that was started, or the one that runs on one of the servers already."""
+    """The job that was started, or the one that empties these servers already."""
     plan: PlanView | None = None
 
 

@@ -1,7 +1,7 @@
 """A drain job, followed until it is over: drawn where there is a terminal, else a line for each change.
 
-`wait` is for stop hooks: it asks until somebody answers, sits out a pause, and returns when the servers have
-left, or in time for whoever stops them to go on without it.
+`wait` is for stop hooks: it asks until somebody takes the order, sits out a pause, and returns when the
+servers have left, or in time for whoever stops them to go on without it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 from rich.live import Live
 
 from roost.api.discovery import InstanceList
-from roost.api.drain import DrainInput, DrainReply, JobView
+from roost.api.drain import DrainInput, DrainReply, JobView, WrongJobState
 from roost.cli.client import quoted
 from roost.cli.context import Context
 from roost.cli.draining import line, reasons, view_certificate, view_job
@@ -28,6 +28,8 @@ INTERRUPTED = 130
 """The exit code of who ended it with Ctrl-C, as shells have it."""
 AWAY = (StartFailed, StoreError, Unavailable)
 """Nobody answers just now; asking again is harmless."""
+NOT_YET = (*AWAY, WrongJobState)
+"""Or another job moves users of the server, and does not empty it: it ends some time."""
 
 
 def follow(cli: Context, job: JobView) -> None:
@@ -119,7 +121,7 @@ def _look(cli: Context, wanted: DrainInput, job: JobView | None) -> JobView | No
             return cli.ask("POST", "/drain/v1/jobs", DrainReply, body=wanted).job
         time.sleep(REFRESH_S)
         return cli.ask("GET", f"/drain/v1/jobs/{quoted(job.id)}", JobView)
-    except AWAY as error:
+    except NOT_YET as error:
         _complain(error)
         time.sleep(REFRESH_S)
         return job

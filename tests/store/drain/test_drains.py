@@ -79,9 +79,11 @@ async def test_a_second_request_answers_with_the_running_job(town: Town) -> None
     town.lead()
 
     first = await town.start("501")
-    again = await town.start("503", "501")
+    again = await town.start("501")
 
     assert again.id == first.id
+    with pytest.raises(WrongJobState, match=f"{first.id} empties 501, and not 503"):
+        await town.start("503", "501")
     assert [job.id for job in await town.drains.running()] == [first.id]
     old.gate.set()
     await town.becomes(first, "done", over=True)

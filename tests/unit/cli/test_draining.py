@@ -20,6 +20,7 @@ from roost.api.drain import (
     JobCounts,
     JobList,
     JobView,
+    LastServer,
     Pauses,
     PlannedServer,
     PlanView,
@@ -326,5 +327,15 @@ def test_a_stop_hook_gives_up_in_time_for_whoever_goes_on_without_it(
 
 
 def test_a_refusal_ends_a_stop_hook_at_once() -> None:
-    with pytest.raises(WrongJobState):
-        waited(Hook(start=[WrongJobState("the last server")], job=[], servers=[]))
+    with pytest.raises(LastServer):
+        waited(Hook(start=[LastServer()], job=[], servers=[]))
+
+
+def test_a_stop_hook_waits_for_a_job_that_moves_the_users_of_its_server_otherwise() -> None:
+    hook = Hook(
+        start=[WrongJobState("the rebalance j1 moves users of 501"), DrainReply(job=DONE)],
+        job=[],
+        servers=[GONE],
+    )
+    assert waited(hook) == 0
+    assert hook.asked == ["start", "start", "servers"]

@@ -14,9 +14,25 @@ from roost.binding.drain.certificate import GateReport
 from roost.binding.drain.controller import Controller
 from roost.binding.drain.ending import read_report
 from roost.binding.drain.metrics import DrainMetrics
-from roost.binding.drain.model import MAX_PINNED, DrainRequest, Job, Order, Plan, RunningJob
+from roost.binding.drain.model import (
+    MAX_PINNED,
+    MOVES_NOBODY,
+    DrainRequest,
+    Job,
+    Order,
+    Plan,
+    RunningJob,
+)
 from roost.binding.drain.movers import EntityServers
-from roost.binding.drain.plan import busy_servers, check_request, emptiest, is_wanted, make_plan, schema_point
+from roost.binding.drain.plan import (
+    busy_servers,
+    check_answer,
+    check_request,
+    emptiest,
+    is_wanted,
+    make_plan,
+    schema_point,
+)
 from roost.binding.drain.records import JobRecords, NotSo, Running, Started, TooMany, Turned
 from roost.binding.drain.standing import Directory, Standings, standings_of
 from roost.binding.drain.view import View
@@ -81,7 +97,10 @@ class Drains:
     async def plan(self, request: DrainRequest) -> Plan:
         """What `start` would do. Raises why it would be refused."""
         check_request(request)
-        plan, standings = await self._planned(await self._chosen(self._with_settings(request)))
+        request = await self._chosen(self._with_settings(request))
+        plan, standings = await self._planned(request)
+        if (found := await self._holder(request)) is not None and found.state not in MOVES_NOBODY:
+            check_answer(found, request, standings)
         await self._survey(plan, standings)
         return plan
 
@@ -117,10 +136,13 @@ class Drains:
             plan.notes.append(f"{len(pinned)} users are pinned: they move when that ends, or at the deadline")
 
     async def start(self, request: DrainRequest) -> Job:
-        """Start a job; the one that runs on one of the servers is answered instead."""
+        """Start a job, or answer with the one that does this already.
+
+        `WrongJobState`: another has one of the servers, and does not empty all that are asked for.
+        """
         check_request(request)
         request = self._with_settings(request)
-        if request.emptiest and (running := await self._running_drain(request.type)) is not None:
+        if request.emptiest and (running := await self._running_drain(request)) is not None:
             return running
         request = await self._chosen(request)
         if (running := await self._running_on(request)) is not None:
@@ -131,7 +153,9 @@ class Drains:
             case Started():
                 return await self.get(order.id)
             case Running(id):
-                return await self.get(id)
+                job = await self.get(id)
+                check_answer(job, request, standings)
+                return job
             case TooMany():
                 raise Unavailable("too many drain jobs are running")
 
@@ -144,27 +168,29 @@ class Drains:
         servers = emptiest(standings, request.emptiest, left_out)
         return msgspec.structs.replace(request, servers=servers, emptiest=0)
 
-    async def _running_drain(self, type_: str) -> Job | None:
+    async def _running_drain(self, request: DrainRequest) -> Job | None:
         """Of an order that names no server: repeated, it must not empty others."""
-        for one in await self.running():
-            if one.type == type_ and not one.moves_nobody:
-                job = await self.get(one.id)
-                if job.kind == "drain":
-                    return job
-        return None
+        ids = [one.id for one in await self.running() if one.type == request.type and not one.moves_nobody]
+        jobs = [await self.get(job_id) for job_id in ids]
+        drains = [job for job in jobs if job.kind == "drain" and job.state not in MOVES_NOBODY]
+        largest = max(drains, key=lambda job: (job.state != "rolling-back", len(job.sources)), default=None)
+        if largest is not None:
+            check_answer(largest, request, {})
+        return largest
 
     async def _running_on(self, request: DrainRequest) -> Job | None:
-        """The job that moves users of one of the servers; one that is cancelled is waited for."""
+        """The job that does this already; one that is cancelled is waited for."""
         deadline = asyncio.get_running_loop().time() + ENDING_S
-        found = await self._holder(request)
-        while found is not None and found.state == "cancelled":
+        while (found := await self._holder(request)) is not None and found.state in MOVES_NOBODY:
             if asyncio.get_running_loop().time() > deadline:
-                raise WrongJobState(f"the drain {found.id} is being cancelled", hint="try again shortly")
+                break
             await asyncio.sleep(0.05)
-            found = await self._holder(request)
+        if found is not None:
+            check_answer(found, request, await self._standings(request.type))
         return found
 
     async def _holder(self, request: DrainRequest) -> Job | None:
+        """The first job that has one of the servers, whatever it does there."""
         for server in request.servers:
             if (job_id := await self.records.holder(request.type, server)) is not None:
                 return await self.get(job_id)

@@ -23,6 +23,8 @@ MAX_GATES = 1000
 
 ENDED: frozenset[JobState] = frozenset({"cancelled", "done", "failed"})
 """Nobody is moved any more; a job in one of these goes on only by a rollback."""
+MOVES_NOBODY: frozenset[JobState] = ENDED | {"reconciling"}
+"""But for whom a cancelled one had begun to move."""
 COUNTS = ("users", "moved", "returned", "later", "pinned", "released", "gone", "forced", "back")
 
 
@@ -207,8 +209,7 @@ class RunningJob(NamedTuple):
 
     @property
     def moves_nobody(self) -> bool:
-        """Nobody is moved any more, but for whom a cancelled one had begun to move."""
-        return self.state in ENDED or self.state == "reconciling"
+        return self.state in MOVES_NOBODY
 
     @property
     def is_settled(self) -> bool:

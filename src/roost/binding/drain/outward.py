@@ -319,6 +319,7 @@ class Outward:
             return []
         targets, most = self._targets.of(here, now), source.bucket.take(source.pace.rate, now, room)
         shifts, aside = self._place(source, targets, most)
+        source.bucket.overdraw(sum(len(shift.users) for shift in shifts) - most)
         source.line.put_back(aside)
         if aside:
             self.waits_for = "no server has room for more users"
@@ -330,7 +331,8 @@ class Outward:
     def _place(
         self, source: Source, targets: list[Standing], most: int
     ) -> tuple[list[Shift], list[tuple[str, ...]]]:
-        """Moves of `most` users of the line, and the groups that fit nowhere now: they hold up nobody."""
+        """Moves of `most` users of the line, more by whole groups, and the groups that fit nowhere now: they
+        hold up nobody."""
         shifts: list[Shift] = []
         aside: list[tuple[str, ...]] = []
         too_large: float = math.inf

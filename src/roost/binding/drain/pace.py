@@ -88,7 +88,10 @@ class Pace:
 
 
 class Bucket:
-    """Tokens at a rate; unused ones are kept for a tenth of a second, and always for one."""
+    """Tokens at a rate; unused ones are kept for a tenth of a second, and always for one.
+
+    A party goes whole where there is one token: what it is above that is a debt, and the next wait for it.
+    """
 
     def __init__(self, now: float) -> None:
         self._tokens = 1.0
@@ -102,6 +105,10 @@ class Bucket:
         taken = max(0, min(int(self._tokens), most))
         self._tokens -= taken
         return taken
+
+    def overdraw(self, users: int) -> None:
+        """So many more went than were given; less than none: nothing is given back."""
+        self._tokens -= max(0, users)
 
     def wait_s(self, rate: float) -> float:
         """Until there is one."""

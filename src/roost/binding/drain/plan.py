@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from roost.api import drain as api
 from roost.api.binding import UnknownHolder
-from roost.api.drain import LastServer, NowhereToMove, SchemaPoint
+from roost.api.drain import LastServer, NowhereToMove, SchemaPoint, WrongJobState
 from roost.api.limits import MAX_TEXT
-from roost.binding.drain.model import DrainRequest, Plan, PlannedServer, RunningJob
+from roost.binding.drain.model import MOVES_NOBODY, DrainRequest, Job, Plan, PlannedServer, RunningJob
 from roost.binding.drain.standing import Standing, Standings
 from roost.binding.rules import check_version
 from roost.core.errors import InvalidInput
@@ -52,6 +52,37 @@ def check_request(request: DrainRequest) -> None:
     ):
         if not least <= value <= most:
             raise InvalidInput(f"{name} is {value:g}, must be {least} to {most}")
+
+
+def check_answer(job: Job, request: DrainRequest, standings: Standings) -> None:
+    """Whether this job, which has one of the servers, does what is asked for; raises what is in the way.
+
+    Who asks relies on the answer and ends the server: a rebalance leaves users there, a rollback brings some.
+    """
+    theirs = [server for server in request.servers if server in job.lives] or job.sources
+    name, of = f"the {job.kind} {job.id}", ", ".join(theirs)
+    hint = f"wait until it is over (`roost drain status {job.id}`), or cancel it, then order again"
+    if job.state in MOVES_NOBODY:
+        raise WrongJobState(f"{name} is ending", hint="try again shortly")
+    if job.state == "rolling-back":
+        raise WrongJobState(f"{name} of {of} is being rolled back", hint=hint)
+    if job.kind != request.kind:
+        raise WrongJobState(f"{name} moves users of {of}", hint=hint)
+    if job.kind == "rebalance":  # promises nothing of any one server
+        return
+    if request.emptiest > len(job.sources):
+        raise WrongJobState(f"{name} empties {of}, and not {request.emptiest} servers", hint=hint)
+    if others := [server for server in request.servers if server not in job.lives]:
+        others_only = f"order {', '.join(others)} without {of}: that job empties what it has"
+        raise WrongJobState(f"{name} empties {of}, and not {', '.join(others)}", hint=others_only)
+    if again := [server for server in theirs if _lives_anew(standings.get(server), job.lives[server])]:
+        raise WrongJobState(f"{name} empties an earlier {', '.join(again)}, which has ended", hint=hint)
+
+
+def _lives_anew(here: Standing | None, life: str) -> bool:
+    """Whether it is another process by now. One that was frozen registers again by itself, and is known to
+    the job a moment later."""
+    return here is not None and here.owner.life != life and not here.is_drained_alone
 
 
 def make_plan(request: DrainRequest, standings: Standings, running: Collection[RunningJob]) -> Plan:

@@ -96,7 +96,8 @@ def start(
 ) -> None:
     """Move all users off these servers, which then end by themselves. Nobody is disconnected.
 
-    A server that a job empties already is answered with that job. Ctrl-C leaves the job running.
+    Servers that a drain empties already are answered with that job; where another job has one of them, or a
+    drain has only some, the order is refused. Ctrl-C leaves the job running.
 
     The exit code is 0 if it is done and its certificate holds.
     """

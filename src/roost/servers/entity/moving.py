@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roost.binding.model import Record
 from roost.binding.move import Phase
 from roost.binding.party import MOST_IN_PARTY, orders
-from roost.binding.protocol import Terms, Willing
+from roost.binding.protocol import Terms
 from roost.binding.scripts import Released, Renewed
 from roost.core.errors import RoostError
 from roost.core.histogram import Histogram
 from roost.core.owner import Owner
-from roost.servers.entity.departing import Departure, Report, willingness
+from roost.servers.entity.departing import Departure, Report
+from roost.servers.entity.parties import Parties, party_of
 from roost.servers.entity.peering import BAD, MoveCall, encode, read_move, refuse_role
 from roost.servers.entity.session import Session
 from roost.servers.entity.tenancy import moved
@@ -42,6 +43,7 @@ class Mover:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.peers: Pool | None = None
+        self._parties = Parties(host.sessions)
         self._going: set[asyncio.Task[list[Report]]] = set()
         self.counts: Counter[str] = Counter()
         self.phases: dict[str, Histogram] = {}
@@ -98,21 +100,22 @@ class Mover:
     def _groups(self, users: list[str], *, force: bool) -> list[tuple[str, list[str]]]:
         """Each user alone, or with all who name the same party; by force only with those of it who were asked
         for, and alone too if these are too many."""
-        sessions, parties = self._host.sessions, dict[str, list[str]]()
+        named = {user: party_of(self._host.sessions.get(user)) for user in users}
         alone: list[tuple[str, list[str]]] = []
-        for user in users:
-            party = _party_of(sessions.get(user))
-            if not party:
+        parties = defaultdict[str, list[str]](list)
+        for user, party in named.items():
+            if party:
+                parties[party].append(user)
+            else:
                 alone.append(("", [user]))
-            elif party not in parties:
-                among = users if force else sessions
-                parties[party] = sorted(one for one in among if _party_of(sessions.get(one)) == party)
         whole: list[tuple[str, list[str]]] = []
         for party, members in parties.items():
+            if not force:
+                members += [user for user in self._parties.members(party) if user not in named]
             if force and len(members) > MOST_IN_PARTY:
                 alone += [("", [user]) for user in members]
             else:
-                whole.append((party, members))
+                whole.append((party, sorted(members)))
         return alone + whole
 
     async def _together(self, asked: MoveCall, party: str, users: list[str], peer: Peer) -> list[Report]:
@@ -234,8 +237,3 @@ def _answer_of(tasks: Sequence[asyncio.Task[list[Report]]]) -> Answer:
     except Exception as error:
         log.error("a MOVE failed", exc_info=error)
         return refusal(Code.FAILED, "the handler failed")
-
-
-def _party_of(session: Session | None) -> str:
-    said = willingness(session) if session is not None and session.is_open else None
-    return said.party if isinstance(said, Willing) else ""

@@ -13,6 +13,7 @@ from roost.binding.drain.line import FIRST_WAIT_S, Surveyed
 from roost.binding.drain.model import Order, Progress
 from roost.binding.drain.movers import Moved
 from roost.binding.drain.outward import LOOK_S, Outward
+from roost.binding.drain.pace import BURST_S
 from roost.binding.drain.standing import Standing
 from roost.core.owner import Owner
 
@@ -221,3 +222,20 @@ async def test_a_server_is_told_to_leave_once_it_is_saved_that_it_is_empty() -> 
 
     assert servers.retired == 1
     assert out.is_over
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1, 100), (4, 100), (64, 100), (64, 20)])
+async def test_parties_keep_the_pace_of_users(size: int, rate: int) -> None:
+    servers, seconds = Servers(), 10
+    servers.users = [f"u{number:04}" for number in range(4 * rate * seconds)]
+    servers.parties = {user: f"p{number // size}" for number, user in enumerate(servers.users)}
+    out = outward(servers, rate=rate)
+
+    users = 0
+    for step in range(seconds * 20):
+        for shift in await out.next(step / 20):
+            users += len(shift.users)
+            for user in shift.users:
+                out.heard(shift, Moved(user, "moved"), step / 20)
+
+    assert abs(users - rate * seconds) <= size + rate * BURST_S

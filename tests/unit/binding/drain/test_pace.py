@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.binding.drain.line import Line, Surveyed
 from roost.binding.drain.pace import BURST_S, FLOOR, Bucket, Pace, Window, p95
 
 judgements = st.tuples(
@@ -88,6 +90,56 @@ def test_no_time_sees_more_than_the_rate_and_a_burst(rate: float, asks: list[tup
             span = taken[last][0] - taken[first][0]
             allowed = max(1.0, rate * BURST_S) + span * rate
             assert sum(got for _, got in taken[first : last + 1]) <= allowed + 1e-6
+
+
+def in_parties(sizes: list[int]) -> Line:
+    line, names = Line(), (f"p{number}" for number, size in enumerate(sizes) for _ in range(size))
+    line.fill([Surveyed(f"u{n}", True, 0, False, "now", party) for n, party in enumerate(names)], [], 0.0)
+    return line
+
+
+def sent(line: Line, rate: float, steps: list[float], most: int = 64) -> list[tuple[float, int]]:
+    """(when, how many users) of each step, where whole parties go as the tokens allow."""
+    bucket, now, found = Bucket(0.0), 0.0, list[tuple[float, int]]()
+    for passed in steps:
+        now += passed
+        tokens = bucket.take(rate, now, most)
+        users = sum(len(group) for group in line.take(tokens))
+        bucket.overdraw(users - tokens)
+        found.append((now, users))
+    return found
+
+
+def most_above(found: list[tuple[float, int]], rate: float) -> float:
+    """By how many users the busiest of all spans of time was above the rate."""
+    total, least, most = 0, math.inf, 0.0
+    for now, users in found:
+        least = min(least, total - rate * now)
+        total += users
+        most = max(most, total - rate * now - least)
+    return most
+
+
+@given(
+    st.lists(st.integers(1, 64), max_size=200),
+    st.floats(1, 2000),
+    st.lists(st.floats(0, 2), max_size=100),
+)
+def test_parties_go_above_the_rate_by_one_of_them_at_most(
+    sizes: list[int], rate: float, steps: list[float]
+) -> None:
+    allowed = max(1.0, rate * BURST_S) + max(sizes, default=1) - 1
+    assert most_above(sent(in_parties(sizes), rate, steps), rate) <= allowed + 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 16, 64])
+@pytest.mark.parametrize("rate", [1.0, 100.0, 1000.0])
+def test_the_rate_is_that_of_users_whatever_the_size_of_their_parties(size: int, rate: float) -> None:
+    seconds = max(10, int(10 * size / rate))
+    wanted = rate * seconds
+    line = in_parties([size] * int(2 * wanted / size + 2))
+    users = sum(count for _, count in sent(line, rate, [0.05] * (seconds * 20)))
+    assert abs(users - wanted) <= size + max(1.0, rate * BURST_S)
 
 
 def test_one_move_that_came_back_says_nothing() -> None:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.api.binding import UnknownHolder
-from roost.api.drain import LastServer, NowhereToMove, SchemaPoint
-from roost.binding.drain.model import DrainRequest, RunningJob
-from roost.binding.drain.plan import emptiest, make_plan
+from roost.api.discovery import Override
+from roost.api.drain import LastServer, NowhereToMove, SchemaPoint, WrongJobState
+from roost.binding.drain.model import DrainRequest, Job, Order, Progress, RunningJob, job_of
+from roost.binding.drain.plan import check_answer, emptiest, make_plan
 from roost.binding.drain.standing import Standing
 from roost.core.errors import InvalidId, InvalidInput, RoostError
 from roost.core.owner import Owner
@@ -227,3 +228,63 @@ def test_a_plan_says_until_when_there_is_somewhere_to_go_back_to() -> None:
     assert told.startswith("until the end of 501, 502: ")
     assert f"for {EntitySettings().retire_quiet_seconds} s" in told
     assert make_plan(asked(kind="rebalance"), servers, []).rollback_until == "as long as the servers live"
+
+
+def job(*sources: str, kind: Any = "drain", state: Any = "running") -> Job:
+    lives = dict.fromkeys(sources, "7")
+    order = Order(
+        id="j9",
+        type="entity",
+        kind=kind,
+        sources=list(sources),
+        lives=lives,
+        to=[],
+        version="",
+        rate=100,
+        canary=0,
+        max_block_ms=500,
+        deadline_s=10.0,
+        quota={},
+        by="",
+    )
+    return job_of(order, Progress(), state, "", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("has", "wanted"),
+    [
+        (job("501", "502"), asked("502")),
+        (job("501", "502"), asked("502", "501")),
+        (job("501", state="paused"), asked("501")),
+        (job("501", "502"), asked(emptiest=2)),
+        (job("501", kind="rebalance"), asked("501", "502", kind="rebalance")),
+    ],
+)
+def test_a_job_that_does_what_is_asked_for_is_the_answer(has: Job, wanted: DrainRequest) -> None:
+    check_answer(has, wanted, fleet(server("501"), server("502")))
+
+
+@pytest.mark.parametrize(
+    ("has", "wanted", "says"),
+    [
+        (job("501", kind="rebalance"), asked("501"), "the rebalance j9 moves users of 501"),
+        (job("501"), asked("501", kind="rebalance"), "the drain j9 moves users of 501"),
+        (job("501", state="rolling-back"), asked("501"), "the drain j9 of 501 is being rolled back"),
+        (job("501", state="rolling-back"), asked(emptiest=1), "the drain j9 of 501 is being rolled back"),
+        (job("501", state="cancelled"), asked("501"), "the drain j9 is ending"),
+        (job("502", "503"), asked("501", "502"), "the drain j9 empties 502, and not 501"),
+        (job("502"), asked(emptiest=3), "the drain j9 empties 502, and not 3 servers"),
+        (job("504"), asked("504"), "the drain j9 empties an earlier 504, which has ended"),
+    ],
+)
+def test_a_job_that_does_not_is_in_the_way(has: Job, wanted: DrainRequest, says: str) -> None:
+    another_life = server("504")._replace(owner=Owner("504", "8"))
+    with pytest.raises(WrongJobState) as refused:
+        check_answer(has, wanted, fleet(server("501"), server("502"), another_life))
+    assert (refused.value.message, bool(refused.value.hint)) == (says, True)
+
+
+def test_a_drained_server_that_registered_again_by_itself_is_the_one_that_is_drained() -> None:
+    frozen = Override(drain=True, drain_life="8")
+    back = server("501", override=frozen)._replace(owner=Owner("501", "8"))
+    check_answer(job("501"), asked("501"), fleet(back))
