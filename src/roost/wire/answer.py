@@ -37,6 +37,12 @@ def refusal(code: Code, message: str, *, retry_after_ms: int = 0, epoch: int = 0
     return Answer(_encode(said), code, epoch)
 
 
+def with_more(answer: Answer, code: Code, **more: Any) -> Answer:
+    """The refusal under this code, with further fields of the application."""
+    said: dict[str, Any] = msgspec.msgpack.decode(answer.payload)
+    return Answer(_encode(said | more), code, answer.epoch)
+
+
 class Said(msgspec.Struct, frozen=True, rename="camel"):
     """What every error payload holds; other fields belong to the application."""
 

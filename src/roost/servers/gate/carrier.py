@@ -35,7 +35,7 @@ _read_login = msgspec.msgpack.Decoder(tuple[int, str, str]).decode
 
 
 class Executed(msgspec.Struct):
-    """In a refusal of a message that the entity had executed, and whose reply it keeps no longer."""
+    """In a refusal of a message that the entity had executed: its reply is not kept, or not to be told."""
 
     executed: bool = False
 
@@ -45,7 +45,7 @@ _read_executed = msgspec.msgpack.Decoder(Executed).decode
 BOUNCES = frozenset(
     {Code.MOVED, Code.MIGRATING, Code.FULL, Code.CLOSING, Code.OVERLOADED, Code.UNAUTHENTICATED}
 )
-"""Not executed there: the home is looked for again, and the message sent again."""
+"""The home is looked for again, and the message sent again. Not executed there, unless it says so."""
 
 
 EXECUTED = frozenset({Code.OK, Code.FAILED})
@@ -232,7 +232,8 @@ class Carrier:
             else:
                 self._count_again(message, answer)
         elif answer.code in BOUNCES:
-            lane.bounced(message, turn, answer.code.name, reason_of(answer))
+            ran = _was_executed(answer.payload)
+            lane.bounced(message, turn, answer.code.name, reason_of(answer), unknown=ran)
         elif answer.code is Code.OUT_OF_ORDER:
             lane.out_of_order(message, turn)
         elif answer.code is Code.NOT_OWNER:

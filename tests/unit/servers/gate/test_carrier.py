@@ -40,3 +40,35 @@ def test_a_logout_that_was_taken_is_told_to_nobody_else() -> None:
     town.logouts[0].ok(b"", HOME.epoch)
 
     assert [one.server for one in town.logouts] == [HOME.server_id]
+
+
+def test_a_bounce_of_what_ran_is_never_told_as_not_executed() -> None:
+    town = Carried()
+    town.settle()
+    town.say("a")
+    town.say("b")
+    town.take().refused(Code.MOVED, executed=True)
+    town.take().refused(Code.MOVED)
+
+    town.clock.now += 6
+    town.lane.expire()
+    assert town.client.told == [("b", "UNAVAILABLE")]
+
+    town.clock.now += 10
+    town.lane.expire()
+    assert town.client.told[1:] == [("a", "OUTCOME_UNKNOWN")]
+
+
+def test_what_ran_and_bounced_is_answered_by_the_next_home_under_its_number() -> None:
+    town = Carried()
+    town.settle()
+    town.say("a")
+    bounced = town.take()
+    bounced.refused(Code.MOVED, executed=True)
+    town.settle(OTHER, last=bounced.sequence)
+
+    again = town.take()
+    again.ok(b"1", 20)
+
+    assert again.sequence == bounced.sequence
+    assert town.client.told == [("a", "ok")]
