@@ -121,7 +121,7 @@ class Lane:
         self.turn += 1
         for message in self:
             message.done = True
-            self._room.give_back(len(message.payload))
+            self._room.give_back(message)
         self._flying.clear()
         self._waiting.clear()
 
@@ -298,9 +298,8 @@ class Lane:
 
     def _complete(self, message: Message) -> None:
         message.done = True
-        size = len(message.payload)
-        self._bytes -= size
-        self._room.give_back(size)
+        self._bytes -= len(message.payload)
+        self._room.give_back(message)
         if self._flying and self._flying[0] is message:
             self._flying.popleft()
         elif message in self._flying:
