@@ -6,10 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from roost.core.tracing import Span
 from roost.servers.gate.counting import Trace
+from roost.servers.gate.silence import Silence
 from roost.wire.answer import Answer
 
 
@@ -36,8 +37,8 @@ class Message:
     """A client's message until it is answered."""
 
     __slots__ = (
-        *("done", "due", "id", "late", "outstanding", "payload", "sequence", "since", "span", "trace"),
-        *("turn", "unknown"),
+        *("done", "due", "id", "late", "outstanding", "payload", "sent_at", "sequence", "since", "span"),
+        *("trace", "turn", "unknown"),
     )
 
     def __init__(self, id_: object, sequence: int, payload: bytes) -> None:
@@ -56,6 +57,8 @@ class Message:
         self.done = False
         self.since = 0.0
         """Monotonic seconds when it was taken."""
+        self.sent_at = 0.0
+        """The same when it was last sent."""
         self.due = 0.0
         """When its client is told something, at the latest."""
         self.trace: Trace | None = None
@@ -146,6 +149,8 @@ class Terms:
     room: Room
     counts: LaneCounts
     clock: Callable[[], float] = time.monotonic
+    silence: Silence[Any] = field(default_factory=Silence)
+    """Who hears nothing of their homes."""
 
 
 class Numbers:
