@@ -24,6 +24,7 @@ from roost.core.signing import MasterKey
 from roost.servers.gate.gate import Entrance, Gate
 from roost.servers.gate.peers import dialer
 from roost.servers.gate.session import Who
+from roost.servers.gate.silence import LEASE_S
 from roost.servers.gate.tcp import TcpClients
 from roost.servers.gate.websocket import WebSocketClients
 from roost.servers.settings import GateSettings
@@ -281,10 +282,12 @@ class GateTown:
             self._show(gate, entity)
         return entity
 
-    async def gate(self, entrance: Entrance | None = None, **settings: Any) -> Gate:
+    async def gate(
+        self, entrance: Entrance | None = None, *, lease_s: float = LEASE_S, **settings: Any
+    ) -> Gate:
         own = GateSettings(**settings)
         dial = lambda gate: dialer(SECRET, "test", gate.pushed)  # noqa: E731
-        gate = Gate(own, PASSES, self.map, dial, entrance=entrance)
+        gate = Gate(own, PASSES, self.map, dial, entrance=entrance, lease_s=lease_s)
         self.map.gates.append(gate)
         self.gates.append(gate)
         for entity in self.entities.values():

@@ -16,12 +16,13 @@ from roost.core.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from roost.sdk.play import Player
 from roost.sdk.words import GateRefused
 from roost.servers.gate.session import Who
+from roost.servers.gate.silence import LEASES
 from roost.testing import eventually
 from roost.wire.answer import Answer, refusal
 from roost.wire.codes import Code
 from roost.wire.connection import Call
 from roost.wire.frame import Frame, encode
-from tests.acceptance.gates import GateTown, Turnstile, raw_client, token
+from tests.acceptance.gates import TYPE, GateTown, Turnstile, raw_client, token
 
 
 @pytest.fixture
@@ -363,6 +364,49 @@ async def test_a_message_without_an_answer_ends_with_an_unknown_outcome(town: Ga
         with pytest.raises(OutcomeUnknown):
             await never
         assert (await player.ask("next")).seq == 2
+
+
+@pytest.mark.parametrize("by_us", [True, False])
+async def test_a_home_that_hangs_is_left_when_its_lease_is_over(town: GateTown, by_us: bool) -> None:
+    """Its connection stands, and would for longer than a message may take."""
+    hung, other = await town.entity("501"), await town.entity("502")
+    await town.gate(lease_s=0.3, timeout_ms=5000)
+    hung.behave = lambda call, user, body: asyncio.sleep(60) if body != "first" else None
+    async with roost.play(town.urls[0], token()) as player:
+        await player.request("first")
+        waiting = [await player.send(body) for body in ("second", "third")]
+        await eventually(lambda: len(hung.received) == 3)
+        if by_us:
+            town.map.servers[TYPE].remove("501")
+        else:  # somebody else asked, and the news did not come
+            town.map.place("ann", "502", tell=False)
+
+        assert await answers(*waiting) == ["second", "third"]
+
+    assert town.map.row().log == ["first", "second", "third"]
+    assert [sequence for _, sequence, _ in other.received] == [2, 3]
+
+
+async def test_a_slow_handler_is_not_disturbed_and_the_store_is_asked_seldom(town: GateTown) -> None:
+    entity = await town.entity()
+    gate = await town.gate(lease_s=0.2)
+
+    def slowly(call: Call, user: str, body: Any) -> Any:
+        async def later() -> Any:
+            await asyncio.sleep(1.0)
+            return entity.execute(call, TYPE, user, body)
+
+        return later()
+
+    entity.behave = slowly
+    async with roost.play(town.urls[0], token()) as player:
+        resolves = len(town.map.resolves)
+        assert (await player.request("slow"))["done"] == "slow"
+        looks = len(town.map.resolves) - resolves
+
+    assert 1 <= looks <= 1.0 / (0.2 * LEASES)
+    assert len(entity.received) == len(entity.logins) == 1
+    assert gate.services.terms.counts.resent == 0
 
 
 # -- sessions

@@ -239,6 +239,22 @@ async def test_a_repetition_is_not_acknowledged_before_the_message_is_durable(to
     assert first == again
 
 
+async def test_who_waits_for_a_write_when_the_user_is_lost_is_told_that_it_ran(town: Town) -> None:
+    weak = Weak(town.database)
+    house = await town.open(database=weak, entity=Written)
+    await town.bind("ann", house)
+    weak.go.clear()
+    answer = house.put("ann", "up", 1)
+    await eventually(lambda: bool(weak.flushes))
+
+    house.host.residence.lose(house.host.sessions["ann"])
+    weak.go.set()
+
+    refused = await answer
+    assert refused.code is Code.MOVED
+    assert msgspec.msgpack.decode(refused.payload)["executed"]
+
+
 # -- journal
 
 

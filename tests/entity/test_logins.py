@@ -259,6 +259,7 @@ async def test_g7_a_lapsed_server_answers_nothing_before_it_has_claimed_anew(tow
     answer = await house.ask("ann", "up", 2)
 
     assert refused.code is login.code is Code.MOVED
+    assert "executed" not in told(refused)
     assert answer.code is Code.OK
     assert answer.epoch > epoch
     row = await town.database.read(TYPE, "ann")
@@ -312,8 +313,11 @@ class LapsesInside(Counter):
     house: ClassVar[House]
 
     async def handle(self, message: Message) -> object:
-        if message.body == "lapse":
+        if message.body in ("lapse", "lapse and no store"):
             self.house.lapse()
+        if message.body == "lapse and no store":
+            self.house.lease.renewed(self.house.clock.now(), 6000)
+            self.house.link.is_cut = True
         return await super().handle(message)
 
 
@@ -328,7 +332,23 @@ async def test_g7_what_ran_across_a_lapse_is_not_acknowledged(town: Town) -> Non
     again = await house.ask("ann", "lapse", 2)
 
     assert answer.code is Code.MOVED
+    assert told(answer)["executed"], "whoever sends it under a new number does it twice"
     assert told(again)[0] == 2  # remembered, not executed again
+
+
+async def test_what_ran_and_cannot_be_claimed_anew_is_not_said_not_to_have_run(town: Town) -> None:
+    house = await town.open(entity=LapsesInside)
+    LapsesInside.house = house
+    await town.bind("ann", house)
+    await house.result("ann", "up", 1)
+
+    answer = await house.ask("ann", "lapse and no store", 2)
+    house.link.is_cut = False
+    again = await house.ask("ann", "lapse and no store", 2)
+
+    assert answer.code is Code.MOVED, "OVERLOADED would say that nothing ran"
+    assert told(answer)["executed"]
+    assert told(again)[0] == 2
 
 
 async def test_a_store_that_forgot_the_map_is_told_again(town: Town) -> None:

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from roost.sdk.entity import Durability, Journal, LoginReason, LogoutReason, Message, WriteBack, WriteThrough
+from roost.servers.entity.replies import LARGEST
 from roost.testing import eventually
+from roost.wire.answer import digest_of
 from roost.wire.codes import Code
 from tests.entity.town import TYPE, Counter, House, Town
 
@@ -244,3 +246,23 @@ async def test_several_users_move_at_once_and_back(town: Town) -> None:
     assert [await a.result(user, sequence=2) for user in users] == [2] * 30
     assert a.host.mover.counts == {"moved": 30}
     assert a.host.mover.phases["total"].count == 30
+
+
+class Wordy(Counter):
+    async def handle(self, message: Message) -> object:
+        return "x" * LARGEST
+
+
+async def test_g8_the_target_knows_a_reply_that_is_too_large_to_travel(town: Town) -> None:
+    """A gate that has it from the source, and hears of the move first, delivers it by that."""
+    a, b = await two(town, Wordy)
+    await town.bind("ann", a)
+    first = await a.ask("ann", "up", 1)
+    assert await a.outcome(b, "ann") == "moved"
+
+    again = await b.ask("ann", "up", 1)
+
+    assert again.code is Code.REFUSED
+    said = msgspec.msgpack.decode(again.payload)
+    assert said["executed"]
+    assert said["digest"] == digest_of(first.code, first.payload)

@@ -42,6 +42,7 @@ class Town:
         *,
         homes: Mapping[str, str] = HOMES_V1,
         managers: int = 1,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """`book`: module:Class of the users. `homes`: server ids with their versions."""
         self._folder = folder
@@ -59,6 +60,7 @@ class Town:
             "ROOST_TICKET_KEYS": self.keys,
             "ROOST_GATE__CONNECTIONS_PER_ADDRESS": "5000",
         }
+        self._env |= settings or {}
         self.token_of_operator = self._env["ROOST_API_TOKEN"]
         self._ports: set[int] = set()
         self._commands: dict[str, tuple[str, ...]] = {
@@ -241,6 +243,9 @@ class Crowd:
 
     def acknowledged(self) -> int:
         return sum(len(writer.acknowledged) for writer in self._writers)
+
+    def unknown(self) -> int:
+        return sum(len(writer.unknown) for writer in self._writers)
 
     async def leave(self, within_s: float) -> None:
         """Write no more, and read every book."""

@@ -13,11 +13,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pytest
 
-from roost.testing import SentinelGroup, run_sentinel
+from roost.testing import SentinelGroup, run_sentinel, run_valkey
 from roost.testing.databases import missing_database, run_postgresql
 from tests.faults.book import WINDOW_MS
 from tests.faults.homes import GATES, HOMES, Acknowledged, Crowd, Town
@@ -35,15 +35,25 @@ SLACK_S = 1.5
 """A write that is due, or an answer on its way, may take so long on a busy machine."""
 
 
-Open = Callable[[str, str, str], Town]
+FROZEN_S = 12.0
+"""Longer than a lease and than a message may take, and shorter than the silence that ends a connection."""
+SHORT = {
+    "ROOST_BINDING__LEASE_MS": "3000",
+    "ROOST_BINDING__BEAT_MS": "1000",
+    "ROOST_GATE__TIMEOUT_MS": "9000",
+}
+
+
+class Open(Protocol):
+    def __call__(self, store: str, book: str, database: str, **settings: str) -> Town: ...
 
 
 @pytest.fixture
 def open_town(tmp_path: Path) -> Iterator[Open]:
     towns: list[Town] = []
 
-    def opened(store: str, book: str, database: str) -> Town:
-        towns.append(Town(tmp_path, store, database, book))
+    def opened(store: str, book: str, database: str, **settings: str) -> Town:
+        towns.append(Town(tmp_path, store, database, book, settings=settings))
         towns[-1].start()
         return towns[-1]
 
@@ -215,6 +225,25 @@ async def test_g9_without_it_a_crash_loses_no_more_than_the_window(
         faults, lost = await evening(town, group, *names, users=users)
         print(f"{len(lost)} acknowledged messages lost with the window of {WINDOW_MS} ms")
         assert [one for one in lost if not faults.explain(one)] == [], faults.failed
+
+
+async def test_g9_a_home_that_is_frozen_for_longer_than_a_message_may_take_costs_no_outcome(
+    open_town: Open, tmp_path: Path
+) -> None:
+    with run_valkey() as store:
+        town = open_town(store.url, "book:JournaledBook", f"sqlite:///{tmp_path / 'users.db'}", **SHORT)
+        crowd = Crowd(town, 80, messages_per_s=80.0)
+        try:
+            await crowd.come()
+            with town.frozen(HOMES[1]):
+                await asyncio.sleep(FROZEN_S)
+            await asyncio.sleep(CALM_S)
+            await crowd.leave(END_S)
+        finally:
+            crowd.close()
+        print(f"\n{crowd.summary()}")
+        assert crowd.judge() == []
+        assert crowd.unknown() == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -35,6 +36,17 @@ def refusal(code: Code, message: str, *, retry_after_ms: int = 0, epoch: int = 0
     if retry_after_ms:
         said["retryAfterMs"] = retry_after_ms
     return Answer(_encode(said), code, epoch)
+
+
+def with_more(answer: Answer, code: Code, **more: Any) -> Answer:
+    """The refusal under this code, with further fields of the application."""
+    said: dict[str, Any] = msgspec.msgpack.decode(answer.payload)
+    return Answer(_encode(said | more), code, answer.epoch)
+
+
+def digest_of(code: Code, payload: bytes) -> bytes:
+    """16 bytes by which an answer is known again."""
+    return blake2b(payload, digest_size=16, person=bytes((code,))).digest()
 
 
 class Said(msgspec.Struct, frozen=True, rename="camel"):

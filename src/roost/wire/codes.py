@@ -30,7 +30,7 @@ class Code(IntEnum):
     NOT_OWNER = 16
     """The server does not own this user or shard. Not executed; `owner` says who does, if that is known."""
     MOVED = 17
-    """The user's home is elsewhere: look it up again. Not executed."""
+    """The user's home is elsewhere: look it up again. Not executed, unless it says `executed`."""
     MIGRATING = 18
     """The user is being moved: wait, then look it up again. Not executed."""
     FULL = 19

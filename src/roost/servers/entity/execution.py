@@ -72,9 +72,9 @@ class Executor:
     async def message(self, session: Session, call: Call, client: str, body: Any) -> None:
         """The user's turn for it has come."""
         if not session.is_open:
-            return call.reply(session.farewell)
+            return session.refuse(call, session.farewell)
         if (answer := await self._unfit(session, call.epoch, client)) is not None:
-            return call.reply(answer)
+            return session.refuse(call, answer)
         session.peer = call.peer
         assert call.sequence is not None
         oldest = call.oldest or 1
@@ -125,7 +125,7 @@ class Executor:
         reply = await self.handled(session, message)
         tenancy = self._tenancy
         if not session.is_open:
-            return call.reply(session.farewell)
+            return session.refuse(call, session.farewell)
         self.counts["executed"] += 1
         was_clean = not session.unsaved.is_dirty
         session.executed(message.sequence, reply, time.monotonic())
@@ -139,7 +139,7 @@ class Executor:
         is_ours = tenancy.is_held(session.partition) and tenancy.is_current(session)
         if not is_ours and not await tenancy.make_current(session):
             # the lease went while it ran: nobody hears of it before the user is ours again
-            return call.reply(session.farewell if session.has_ended else LAPSED)
+            return session.refuse(call, session.farewell if session.has_ended else LAPSED)
         return call.reply(Answer(reply.payload, reply.code, session.epoch))
 
     async def handled(self, session: Session, message: Message) -> Reply:
@@ -203,13 +203,13 @@ class MessageTurn:
             await self._executor.message(self._session, self._call, self._client, self._body)
         except Exception as error:
             log.exception("a message failed", extra={"userId": self._session.user})
-            self._call.reply(refusal_of(error, self._session.epoch))
+            self._session.refuse(self._call, refusal_of(error, self._session.epoch))
 
     def bounce(self) -> None:
-        self._call.reply(self._session.farewell)
+        self._session.refuse(self._call, self._session.farewell)
 
 
 def refusal_of(error: Exception, epoch: int = 0) -> Answer:
-    """What a gate hears of a fault of ours: it was not executed, and may be sent again."""
+    """What a gate hears of a fault of ours: it may be sent again."""
     said = getattr(error, "message", "") if getattr(error, "code", "") else "the server cannot do it just now"
     return refusal(Code.OVERLOADED, said or "not now", retry_after_ms=RETRY_MS, epoch=epoch)

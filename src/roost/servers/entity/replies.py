@@ -6,16 +6,20 @@ what it has is forgotten, so the memory holds what is in flight and seldom more.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 import msgspec
 
+from roost.wire.answer import digest_of, refusal
 from roost.wire.codes import Code
 
 MOST_REPLIES = 1024
 MOST_BYTES = 128 * 1024
 LARGEST = 16 * 1024
-"""A reply above this is not kept: its sender is told that the message was executed."""
+"""Of a reply above this the digest is kept alone, as of the oldest where there are too many bytes."""
+SMALL = MOST_BYTES // MOST_REPLIES
+"""So many bytes each reply may have."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[int, int, bytes]]).decode
@@ -26,25 +30,37 @@ class Reply(NamedTuple):
     payload: bytes
 
 
+def without_text(reply: Reply) -> Reply:
+    """What is said in its place. By the digest a gate knows the reply that came from the home before."""
+    said, digest = "executed, its reply is no longer kept", digest_of(reply.code, reply.payload)
+    return Reply(Code.REFUSED, refusal(Code.REFUSED, said, executed=True, digest=digest).payload)
+
+
 class Replies:
     """By sequence, oldest first, bounded in number and bytes."""
 
-    __slots__ = ("_bytes", "_kept")
+    __slots__ = ("_bytes", "_kept", "_large")
 
     def __init__(self) -> None:
         self._kept: dict[int, Reply] = {}
         self._bytes = 0
+        self._large: deque[int] = deque()
+        """Those that are not small, oldest first."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def remember(self, sequence: int, reply: Reply) -> None:
         if len(reply.payload) > LARGEST:
-            return
+            reply = without_text(reply)
         self._kept[sequence] = reply
         self._bytes += len(reply.payload)
-        while len(self._kept) > MOST_REPLIES or self._bytes > MOST_BYTES:
+        if len(reply.payload) > SMALL:
+            self._large.append(sequence)
+        while len(self._kept) > MOST_REPLIES:
             self._drop_first()
+        while self._bytes > MOST_BYTES:
+            self._shorten_first()
 
     def get(self, sequence: int) -> Reply | None:
         return self._kept.get(sequence)
@@ -57,6 +73,14 @@ class Replies:
     def _drop_first(self) -> None:
         first = next(iter(self._kept))
         self._bytes -= len(self._kept.pop(first).payload)
+        if self._large and self._large[0] == first:
+            self._large.popleft()
+
+    def _shorten_first(self) -> None:
+        first = self._large.popleft()
+        whole, short = self._kept[first], without_text(self._kept[first])
+        self._kept[first] = short
+        self._bytes -= len(whole.payload) - len(short.payload)
 
     def pack(self) -> bytes:
         if not self._kept:
@@ -69,7 +93,8 @@ class Replies:
         replies = cls()
         try:
             found = _decode(packed) if packed else []
-            for sequence, code, payload in sorted(found):
+            by_sequence = {sequence: (code, payload) for sequence, code, payload in found}
+            for sequence, (code, payload) in sorted(by_sequence.items()):
                 replies.remember(sequence, Reply(Code(code), payload))
         except (msgspec.DecodeError, ValueError):
             return cls()

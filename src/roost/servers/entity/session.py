@@ -15,6 +15,8 @@ from roost.servers.entity.replies import Replies, Reply
 from roost.servers.entity.timers import Timers
 from roost.servers.entity.trading import Trading
 from roost.servers.entity.turns import Line
+from roost.wire.answer import with_more
+from roost.wire.codes import Code
 from roost.wire.server import Answer, Call, Connection
 
 NEVER = -1
@@ -172,6 +174,16 @@ class Session:
         self.replies.remember(sequence, reply)
         self.unsaved.change(now)
 
+    def refuse(self, call: Call, refusal: Answer) -> None:
+        """Turn a message away. One that ran is not said not to have: sent anew it would run twice.
+
+        OVERLOADED says that nothing ran, whatever else is in it; who hears MOVED looks again and asks again.
+        """
+        if call.sequence is None or call.sequence > self.last_sequence:
+            return call.reply(refusal)
+        code = Code.MOVED if refusal.code is Code.OVERLOADED else refusal.code
+        return call.reply(with_more(refusal, code, executed=True))
+
     def wait_for_durable(self, sequence: int, call: Call, reply: Reply) -> None:
         self._acks.append(Ack(sequence, call, reply))
 
@@ -205,4 +217,4 @@ class Session:
         self.timers.cancel_all()
         self.line.bounce_all()
         while self._acks:
-            self._acks.popleft().call.reply(farewell)
+            self.refuse(self._acks.popleft().call, farewell)

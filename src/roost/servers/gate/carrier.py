@@ -21,7 +21,7 @@ from roost.servers.gate.messages import Envelope, TypeWelcome
 from roost.servers.gate.peers import Peers, Server
 from roost.servers.gate.queued import UNKNOWN, Message, Refusal, Terms
 from roost.servers.gate.routes import Route
-from roost.wire.answer import Answer
+from roost.wire.answer import Answer, digest_of
 from roost.wire.codes import Code
 
 log = logging.getLogger("roost.gate")
@@ -35,9 +35,11 @@ _read_login = msgspec.msgpack.Decoder(tuple[int, str, str]).decode
 
 
 class Executed(msgspec.Struct):
-    """In a refusal of a message that the entity had executed, and whose reply it keeps no longer."""
+    """In a refusal of a message that the entity had executed: its reply is not kept, or not to be told."""
 
     executed: bool = False
+    digest: bytes = b""
+    """Of the reply; empty: not known any more."""
 
 
 _read_executed = msgspec.msgpack.Decoder(Executed).decode
@@ -45,7 +47,7 @@ _read_executed = msgspec.msgpack.Decoder(Executed).decode
 BOUNCES = frozenset(
     {Code.MOVED, Code.MIGRATING, Code.FULL, Code.CLOSING, Code.OVERLOADED, Code.UNAUTHENTICATED}
 )
-"""Not executed there: the home is looked for again, and the message sent again."""
+"""The home is looked for again, and the message sent again. Not executed there, unless it says so."""
 
 
 EXECUTED = frozenset({Code.OK, Code.FAILED})
@@ -140,14 +142,16 @@ class Carrier:
         trace, epoch = message.trace, answer.epoch or self.lane.epoch
         assert trace is not None
         waited_s = self._services.terms.clock() - message.since
-        if answer.code is Code.DEADLINE:
+        if answer.code is Code.DEADLINE or _was_executed(answer):
             trace.refused(message.sequence, epoch, UNKNOWN.code, waited_s)
         else:
             said = answer.payload if answer.code in EXECUTED else None
             trace.answered(message.sequence, epoch, waited_s, said, is_last=not message.outstanding)
 
-    def _count_again(self, message: Message, answer: Answer) -> None:
-        """A reply that is not delivered: another came before, or it is of an owner of the past."""
+    def _not_delivered(self, message: Message, answer: Answer) -> None:
+        """A reply though another came before, or of an owner of the past: it may yet turn out to count."""
+        if not message.done and answer.code in EXECUTED:
+            self._services.terms.room.keep_late(message, answer)
         trace, epoch = message.trace, answer.epoch or self.lane.epoch
         is_present = message.done and epoch >= self.lane.epoch
         if trace is not None and is_present and answer.code in EXECUTED:
@@ -224,15 +228,19 @@ class Carrier:
         lane = self.lane
         if isinstance(answer, Exception):
             self._failed(message, turn, answer)
-        elif not answer.code:
+            return
+        if message.late is not None:
+            answer = _as_it_was(answer, message.late)
+        if not answer.code:
             if lane.answered(message, turn, answer.epoch):
                 if message.trace is not None:
                     self._count_answered(message, answer)
                 self.client.deliver(self, message, answer.payload, answer.epoch)
             else:
-                self._count_again(message, answer)
+                self._not_delivered(message, answer)
         elif answer.code in BOUNCES:
-            lane.bounced(message, turn, answer.code.name, reason_of(answer))
+            ran = _was_executed(answer)
+            lane.bounced(message, turn, answer.code.name, reason_of(answer), unknown=ran)
         elif answer.code is Code.OUT_OF_ORDER:
             lane.out_of_order(message, turn)
         elif answer.code is Code.NOT_OWNER:
@@ -242,7 +250,7 @@ class Carrier:
                 self._count_answered(message, answer)
             self.client.refuse(self, message, reason_of(answer))
         else:
-            self._count_again(message, answer)
+            self._not_delivered(message, answer)
 
     def _failed(self, message: Message, turn: int, error: Exception) -> None:
         """No answer: the time is over, the connection was lost, or it never left."""
@@ -329,14 +337,25 @@ class Carrier:
 
 def reason_of(answer: Answer) -> Refusal:
     """An entity's refusal as the client hears it; one of a message that was executed before is none."""
-    if answer.code is Code.REFUSED and _was_executed(answer.payload):
+    if answer.code is Code.REFUSED and _was_executed(answer):
         return Refusal(UNKNOWN.code, answer.message)
     code = "UNAVAILABLE" if answer.code is Code.MOVED else answer.code.name
     return Refusal(code, answer.message or code.lower().replace("_", " "), answer.retry_after_ms)
 
 
-def _was_executed(payload: bytes) -> bool:
+def _was_executed(answer: Answer) -> bool:
+    return answer.code not in EXECUTED and _executed_in(answer.payload).executed
+
+
+def _as_it_was(answer: Answer, late: Answer) -> Answer:
+    """The reply that an earlier home gave, where the present one says that it is the one that counts."""
+    digest = _executed_in(answer.payload).digest if answer.code is Code.REFUSED else b""
+    is_it = digest == digest_of(late.code, late.payload)
+    return Answer(late.payload, late.code, answer.epoch) if is_it else answer
+
+
+def _executed_in(payload: bytes) -> Executed:
     try:
-        return _read_executed(payload).executed
+        return _read_executed(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return False
+        return Executed()

@@ -83,6 +83,11 @@ class Finder:
         if lanes:
             self._run(self._verify(lanes))
 
+    def doubt(self, lanes: list[Lane]) -> None:
+        """Their homes are silent: who has a dead one is placed elsewhere by this, others go on waiting."""
+        for lane in lanes:
+            self._run(self._doubt(lane))
+
     def home_of(self, type_: str, user: str, found: Callable[[Route], None]) -> None:
         """Where a user lives by one read of the map; `found` is not called if nobody holds them."""
         self._run(self._home_of(type_, user, found))
@@ -136,6 +141,20 @@ class Finder:
             return
         if record is not None:
             lane.changed(Route(*(record.owner or ("", "")), record.epoch))
+
+    async def _doubt(self, lane: Lane) -> None:
+        """NB: where no server takes the user, or the store is away, nothing is better than to wait."""
+        self.resolves += 1
+        try:
+            async with self._at_once:
+                found = await self._homes.resolve(lane.type, lane.user, seen=lane.epoch)
+        except RoostError as error:
+            log.info("silent home not verified", extra={"userId": lane.user, "reason": error.message})
+            return
+        if isinstance(found, Bound | Placed):
+            route = Route(found.server_id, found.life, found.epoch)
+            self.routes.changed(lane.type, lane.user, route)
+            lane.changed(route)
 
     async def _find(self, lane: Lane, turn: int, bounced: Route | None) -> None:
         with self._registered((lane.type, lane.user)) as news:

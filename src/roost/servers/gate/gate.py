@@ -23,6 +23,7 @@ from roost.servers.gate.messages import Codec, FromClient, Welcome
 from roost.servers.gate.peers import Dial, Peers
 from roost.servers.gate.queued import LaneCounts, LaneLimits, Room, Terms
 from roost.servers.gate.session import DRAINING, IDLE, TAKEN_OVER, Port, Session, Who
+from roost.servers.gate.silence import LEASE_S, Silence
 from roost.servers.gate.spans import begin_span, end_span
 from roost.servers.gate.witness import Witness
 from roost.servers.settings import GateSettings
@@ -35,6 +36,8 @@ PUSH, KICKED = 1, 2
 DRAIN_S = 1.0
 """How long a gate that stops waits for replies that are on their way."""
 TICK_S = 0.1
+DOUBTS_A_TICK = 100
+"""Lookups of silent homes that begin together: a server that hangs has thousands of users."""
 
 _read_user = msgspec.msgpack.Decoder(tuple[str, str, int, msgspec.Raw]).decode
 _read_kick = msgspec.msgpack.Decoder(tuple[str, str, str, str]).decode
@@ -73,9 +76,11 @@ class Gate:
         dial: Callable[[Gate], Dial],
         *,
         entrance: Entrance | None = None,
+        lease_s: float = LEASE_S,
         clock: Callable[[], float] = time.monotonic,
         tracer: Tracer | None = None,
     ) -> None:
+        """`lease_s`: of entity servers."""
         self.settings = settings
         self.default_type = settings.type
         self.sessions: dict[str, Session] = {}
@@ -101,7 +106,8 @@ class Gate:
             settings.timeout_ms / 1000,
         )
         room = Room(settings.total_messages, settings.total_bytes)
-        self.services = Services(Finder(homes, peers), peers, Terms(limits, room, LaneCounts(), clock))
+        terms = Terms(limits, room, LaneCounts(), clock, Silence(lease_s))
+        self.services = Services(Finder(homes, peers), peers, terms)
 
     # -- logging in
 
@@ -269,7 +275,9 @@ class Gate:
     # -- time
 
     async def tick(self) -> None:
-        """Refuse what waited too long; called ten times a second."""
+        """Refuse what waited too long, and look after homes that are silent; called ten times a second."""
+        services = self.services
+        services.finder.doubt(services.terms.silence.overdue(self._clock(), DOUBTS_A_TICK))
         settled = []
         for carrier in list(self._looking):
             carrier.lane.expire()

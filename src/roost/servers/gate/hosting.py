@@ -202,7 +202,15 @@ async def _opened(
     def dial(gate: Gate) -> Dial:
         return dialer(secret, __version__, gate.pushed, limits=limits, tls=tls)
 
-    gate = Gate(own, proofs_of(ring), platform.bindings, dial, entrance=entrance, tracer=platform.tracer)
+    gate = Gate(
+        own,
+        proofs_of(ring),
+        platform.bindings,
+        dial,
+        entrance=entrance,
+        lease_s=settings.binding.lease_ms / 1000,
+        tracer=platform.tracer,
+    )
     stack.push_async_callback(gate.close)
     for loop in _loops(gate, platform, client, me):
         task = asyncio.create_task(loop)

@@ -73,24 +73,25 @@ class Lane:
         """What the first login said; None before it."""
         self.reason = NO_HOME_YET
         """Why there is no home, as far as anybody knows."""
+        self.is_watched = False
+        """Whether `silence` will look at it."""
         self.looks = 0
         """How often the home was looked for since the last answer."""
         self._ways = ways
         self._limits, self._room = terms.limits, terms.room
-        self._counts, self._clock = terms.counts, terms.clock
+        self._counts, self._clock, self._silence = terms.counts, terms.clock, terms.silence
         self._numbers = Numbers(resumed=resumed)
-        self._flying: deque[Message] = deque()
-        self._waiting: deque[Message] = deque()
+        self.flying, self._waiting = deque[Message](), deque[Message]()
         self._bytes = 0
         self._unsettled_since = 0.0
         self._orders = 0
 
     def __len__(self) -> int:
-        return len(self._flying) + len(self._waiting)
+        return len(self.flying) + len(self._waiting)
 
     def __iter__(self) -> Iterator[Message]:
         """What has no answer yet, in order."""
-        return iter((*self._flying, *self._waiting))
+        return iter((*self.flying, *self._waiting))
 
     # -- the client's side
 
@@ -121,8 +122,8 @@ class Lane:
         self.turn += 1
         for message in self:
             message.done = True
-            self._room.give_back(len(message.payload))
-        self._flying.clear()
+            self._room.give_back(message)
+        self.flying.clear()
         self._waiting.clear()
 
     def expire(self) -> None:
@@ -271,22 +272,24 @@ class Lane:
     def _turn_back(self) -> None:
         """What is in flight goes back to the head of the queue, in order."""
         self.turn += 1
-        self._counts.resent += len(self._flying)
-        self._waiting.extendleft(reversed(self._flying))
-        self._flying.clear()
+        self._counts.resent += len(self.flying)
+        self._waiting.extendleft(reversed(self.flying))
+        self.flying.clear()
 
     def _pump(self) -> None:
         """Send what fits into the window. NB: `transmit` may bounce at once, and so end the turn."""
-        while self._waiting and self.state is State.READY and len(self._flying) < self._limits.window:
-            message = self._waiting[0]
-            if message.due <= self._clock():
+        while self._waiting and self.state is State.READY and len(self.flying) < self._limits.window:
+            message, now = self._waiting[0], self._clock()
+            if message.due <= now:
                 self._refuse(message, self.reason)
                 continue
             self._waiting.popleft()
-            self._flying.append(message)
-            message.turn = self.turn
+            self.flying.append(message)
+            if not self.is_watched:
+                self._silence.watch(self, now)
+            message.turn, message.sent_at = self.turn, now
             message.outstanding += 1
-            self._ways.transmit(self, message, self._flying[0].sequence)
+            self._ways.transmit(self, message, self.flying[0].sequence)
 
     def _refuse(self, message: Message, refusal: Refusal) -> None:
         """Sends nothing: however many are overdue, it is one loop that refuses them, in order."""
@@ -298,12 +301,11 @@ class Lane:
 
     def _complete(self, message: Message) -> None:
         message.done = True
-        size = len(message.payload)
-        self._bytes -= size
-        self._room.give_back(size)
-        if self._flying and self._flying[0] is message:
-            self._flying.popleft()
-        elif message in self._flying:
-            self._flying.remove(message)
+        self._bytes -= len(message.payload)
+        self._room.give_back(message)
+        if self.flying and self.flying[0] is message:
+            self.flying.popleft()
+        elif message in self.flying:
+            self.flying.remove(message)
         else:
             self._waiting.remove(message)

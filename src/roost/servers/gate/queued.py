@@ -6,10 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from roost.core.tracing import Span
 from roost.servers.gate.counting import Trace
+from roost.servers.gate.silence import Silence
+from roost.wire.answer import Answer
 
 
 class Refusal(NamedTuple):
@@ -24,6 +26,9 @@ NO_HOME_YET = Refusal("UNAVAILABLE", "no server holds this user yet", 1000)
 UNKNOWN = Refusal("OUTCOME_UNKNOWN", "it was sent and no reply came: it may or may not have been carried out")
 NOT_RISING = Refusal("BAD_SEQUENCE", "seq must rise within a session, and begin above the welcome's lastSeq")
 CLOSED = Refusal("CLOSED", "the session is over")
+MOST_LATE_BYTES = 16 * 1024 * 1024
+"""Of replies that wait at one gate for the word of a later home."""
+
 LANE_FULL = Refusal("QUEUE_FULL", "too many of your messages wait for an answer", 250)
 GATE_FULL = Refusal("GATE_FULL", "too many messages wait at this gate", 1000)
 
@@ -32,8 +37,8 @@ class Message:
     """A client's message until it is answered."""
 
     __slots__ = (
-        *("done", "due", "id", "outstanding", "payload", "sequence", "since", "span", "trace", "turn"),
-        "unknown",
+        *("done", "due", "id", "late", "outstanding", "payload", "sent_at", "sequence", "since", "span"),
+        *("trace", "turn", "unknown"),
     )
 
     def __init__(self, id_: object, sequence: int, payload: bytes) -> None:
@@ -47,9 +52,13 @@ class Message:
         """Attempts of which nothing has been heard."""
         self.unknown = False
         """An attempt ended without anybody knowing whether it was carried out."""
+        self.late: Answer | None = None
+        """The reply of a home that is none any more: nobody knows whether it counts."""
         self.done = False
         self.since = 0.0
         """Monotonic seconds when it was taken."""
+        self.sent_at = 0.0
+        """The same when it was last sent."""
         self.due = 0.0
         """When its client is told something, at the latest."""
         self.trace: Trace | None = None
@@ -75,6 +84,7 @@ class Room:
     def __init__(self, messages: int, bytes_: int) -> None:
         self.messages = 0
         self.bytes = 0
+        self.late_bytes = 0
         self.on_empty: Callable[[], None] | None = None
         self._most = (messages, bytes_)
 
@@ -85,9 +95,23 @@ class Room:
         self.bytes += size
         return True
 
-    def give_back(self, size: int) -> None:
+    def keep_late(self, message: Message, reply: Answer) -> None:
+        """Of several that of the latest home; where there is no room for it, none."""
+        size = len(reply.payload)
+        if message.late is not None:
+            if message.late.epoch > reply.epoch:
+                return
+            size -= len(message.late.payload)
+        if self.late_bytes + size <= MOST_LATE_BYTES:
+            self.late_bytes += size
+            message.late = reply
+
+    def give_back(self, message: Message) -> None:
         self.messages -= 1
-        self.bytes -= size
+        self.bytes -= len(message.payload)
+        if message.late is not None:
+            self.late_bytes -= len(message.late.payload)
+            message.late = None
         if not self.messages and self.on_empty is not None:
             self.on_empty()
 
@@ -125,6 +149,8 @@ class Terms:
     room: Room
     counts: LaneCounts
     clock: Callable[[], float] = time.monotonic
+    silence: Silence[Any] = field(default_factory=Silence)
+    """Who hears nothing of their homes."""
 
 
 class Numbers:

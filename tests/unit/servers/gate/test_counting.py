@@ -129,6 +129,21 @@ def test_an_answer_that_the_time_was_over_is_an_unknown_outcome_too() -> None:
     assert faults(book) == {"lost": 1}
 
 
+def test_what_was_executed_and_whose_reply_is_not_kept_is_lost() -> None:
+    """The client is told `OUTCOME_UNKNOWN`; a certificate that says "answered" hides it."""
+    town = Carried()
+    town.settle()
+    book = town.counted()
+    town.say("a")
+    town.lane.changed(OTHER)
+    town.settle(OTHER, last=1)
+    town.take()
+    town.take().refused(Code.REFUSED, epoch=20, executed=True)
+    assert town.client.told == [("a", "OUTCOME_UNKNOWN")]
+    assert faults(book) == {"lost": 1}
+    assert told(book).answered == 0
+
+
 def test_an_unknown_outcome_is_no_longer_lost_once_the_reply_comes() -> None:
     town = Carried()
     town.settle()

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from roost.servers.gate.carrier import LOGIN
 from roost.servers.gate.queued import LaneLimits
 from roost.servers.gate.routes import Route
-from roost.wire.answer import Answer, refusal
+from roost.wire.answer import Answer, digest_of, refusal
 from roost.wire.codes import Code
 from tests.unit.servers.gate.carried import HOME, OTHER, Carried, Sent
 
@@ -31,6 +31,8 @@ class Fleet:
         self.home = HOME
         self.last = 0
         self.replies: dict[int, bytes] = {}
+        self.short = False
+        """Whether replies are too large to be kept, but for their digest."""
         self.twice = False
         """Whether a repeated number is executed again: the fault that is looked for."""
 
@@ -49,6 +51,9 @@ class Fleet:
         if sent.sequence == due or self.twice:
             self.last = max(self.last, sent.sequence)
             self.replies[sent.sequence] = b"%d under %d" % (sent.sequence, self.home.epoch)
+        elif self.short:
+            digest = digest_of(Code.OK, self.replies[sent.sequence])
+            return refusal(Code.REFUSED, "", epoch=self.home.epoch, executed=True, digest=digest)
         return Answer(self.replies[sent.sequence], epoch=self.home.epoch)
 
 
@@ -63,6 +68,10 @@ class CountingMachine(RuleBasedStateMachine):
         self.said = 0
         self.moves = 0
         self.refused_at_once = 0
+
+    @rule(short=st.booleans())
+    def replies_are(self, short: bool) -> None:
+        self.fleet.short = short
 
     @rule()
     def client_sends(self) -> None:

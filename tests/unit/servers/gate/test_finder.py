@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from roost.api.discovery import Change, Instance
 from roost.binding.model import BindingChange, Record
 from roost.binding.scripts import Bound, Moving, NoServer, Placed
@@ -44,6 +46,8 @@ class Homes:
 
     async def resolve(self, type_: str, user: str, *, seen: int = 0) -> Answer:
         self.seen.append(seen)
+        if not self.resolved:
+            raise StoreUnavailable
         answer = self.resolved.pop(0) if len(self.resolved) > 1 else self.resolved[0]
         happening, self.before_answering = self.before_answering, None
         if happening is not None:
@@ -256,3 +260,57 @@ async def test_verifying_tells_a_lane_that_its_user_moved_and_no_other() -> None
     assert scene.lane.state is State.READY
     scene.finder.verify([scene.lane])
     assert await scene.found() == Route("502", "1", 6)
+
+
+class Silent(Scene):
+    """A lane that is ready, with one message in flight at 501."""
+
+    def __init__(self, homes: Homes, peers: Peers) -> None:
+        super().__init__(homes, peers)
+        self.sent: list[tuple[Message, int]] = []
+        self.ways.transmit = lambda lane, message, oldest: self.sent.append((message, lane.turn))  # type: ignore[method-assign]
+
+    async def doubted(self) -> None:
+        """Until the lookup has its answer."""
+        self.lane.take(Message("a", 0, b"x"))
+        self.lane.start()
+        await self.found()
+        self.lane.greeted(self.lane.turn, 0, 5)
+        self.finder.doubt([self.lane])
+        while self.finder.resolves < 1:
+            await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+async def test_a_silent_home_that_is_dead_is_left_for_the_one_that_the_map_gives() -> None:
+    homes = Homes(record("501", 5))
+    homes.resolved = [Placed("502", "1", 6, 5, "failover")]
+    scene = Silent(homes, peers_with("501", "502"))
+
+    await scene.doubted()
+
+    assert await scene.found() == Route("502", "1", 6)
+    assert homes.seen == [5]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Bound("501", "1", 5, 0),
+        Placed("501", "1", 9, 5, "seen"),
+        Moving("501", "1", 5, 100),
+        NoServer("none willing"),
+        None,
+    ],
+)
+async def test_a_silent_home_that_lives_or_cannot_be_replaced_is_not_disturbed(answer: Answer | None) -> None:
+    homes = Homes(record("501", 5))
+    homes.resolved = [answer] if answer is not None else []  # none: the store is away
+    scene = Silent(homes, peers_with("501", "502"))
+
+    await scene.doubted()
+
+    assert scene.lane.state is State.READY
+    assert len(scene.sent) == 1, "not sent again"
+    assert scene.lane.answered(*scene.sent[0], 9)
