@@ -31,7 +31,6 @@ from roost.lanes import views
 from roost.lanes.advice import advise
 from roost.lanes.asking import REPLAY_MS, Owners
 from roost.lanes.commands import (
-    MAX_ACCOUNT_CHARS,
     Halt,
     Method,
     Query,
@@ -39,6 +38,7 @@ from roost.lanes.commands import (
     ReplayTo,
     Standing,
     State,
+    check_account,
     decode_outcome,
     decode_standing,
     encode,
@@ -187,8 +187,7 @@ class Lanes:
     async def order(self, text: str, account: str) -> OrderView:
         """An order of an account, wherever it is by now; `UnknownOrder` if no shard has it."""
         order_id = views.parse_id(text)
-        if not 0 < len(account) <= MAX_ACCOUNT_CHARS:
-            raise InvalidInput(f"an account has 1 to {MAX_ACCOUNT_CHARS} characters")
+        check_account(account)
         found = None
         if is_plausible(order_id, _now_ms(), self._launched_ms):
             found = await self._query(extract_shard(order_id), Query(account, order_id))
