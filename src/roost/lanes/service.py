@@ -233,12 +233,10 @@ class Lanes:
 
 def _shard_of(table: Table, symbol: str) -> int:
     """The shard whose log has the symbol's commands now; of one that moves, where it comes from."""
-    place = table.of(symbol)
-    if isinstance(place, Moving):
-        return place.source.shard
-    if isinstance(place, Place):
-        return place.shard
-    raise PlacementConflict(f"the record of {symbol} cannot be read: {place.record[:40]!r}")
+    spot = table.spot_of(symbol)
+    if spot is None:
+        raise PlacementConflict(f"the record of {symbol} cannot be read: {table.unreadable[symbol][:40]!r}")
+    return spot.shard
 
 
 def _now_ms() -> int:
