@@ -185,7 +185,7 @@ class Lanes:
         return decode_book(await self._ask(shard, Method.REPLAY, payload, REPLAY_MS))
 
     async def order(self, text: str, account: str) -> OrderView:
-        """An order of an account, wherever it is by now; `UnknownOrder` if no shard has it."""
+        """An order of an account, wherever it is by now; `UnknownOrder` if no shard has it, nor its end."""
         order_id = views.parse_id(text)
         check_account(account)
         found = None
