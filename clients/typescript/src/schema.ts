@@ -1135,6 +1135,11 @@ export interface components {
             failed: number;
             /** @description Why, if it is. */
             halted: string | null;
+            /**
+             * @description Commands up to the one that was asked for that the store has lost: what they did is not in the book.
+             * @default 0
+             */
+            missing: number;
             /** @description `<shard>/<lane>` if the symbol had left this shard. */
             movedTo: string | null;
             /**

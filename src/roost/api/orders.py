@@ -276,6 +276,8 @@ class BookView(Message):
     """Commands at which the machine failed; it failed at them live too, and they changed nothing."""
     orders: int = 0
     """Open ones, all of them."""
+    missing: int = 0
+    """Commands up to the one that was asked for that the store has lost: what they did is not in the book."""
 
 
 encode_book = msgspec.msgpack.Encoder().encode

@@ -181,6 +181,8 @@ def view_book(book: BookView) -> Iterator[Part]:
         yield Table(("", "price", "quantity", "orders"), rows)
     if book.failed:
         yield Styled(f"{book.failed} commands failed, live too", "red")
+    if book.missing:
+        yield Styled(f"{book.missing} commands are missing: the store has lost them", "red")
 
 
 def _levels(side: str, levels: list[LevelView]) -> Iterator[tuple[str, ...]]:

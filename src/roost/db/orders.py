@@ -71,15 +71,15 @@ def check_orders(rows: Sequence[OrderRow]) -> None:
         msgspec.convert(rows, list[_Storable])
     except msgspec.ValidationError as error:
         raise InvalidInput(f"an order cannot be kept: {error}") from None
-    if _is_storable("".join([row[4] + row[5] for row in rows])):
+    if is_storable("".join([row[4] + row[5] for row in rows])):
         return
     for row in rows:
-        if not (_is_storable(row.account) and _is_storable(row.symbol)):
+        if not (is_storable(row.account) and is_storable(row.symbol)):
             raise InvalidInput(f"account or symbol of order {row.order_id} holds what is no text")
 
 
-def _is_storable(text: str) -> bool:
-    """PostgreSQL keeps no NUL, nobody half a surrogate pair."""
+def is_storable(text: str) -> bool:
+    """Whether every database takes it as text: PostgreSQL keeps no NUL, nobody half a surrogate pair."""
     if "\0" in text:
         return False
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

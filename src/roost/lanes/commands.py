@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from roost.core.errors import InvalidInput
+from roost.db.orders import is_storable
+
 SERVICE: Final = 2
 """The number of the order service on the wire."""
 
@@ -303,6 +306,14 @@ decode_batch = msgspec.msgpack.Decoder(Batch).decode
 decode_outcome = msgspec.msgpack.Decoder(Outcome).decode
 decode_standing = msgspec.msgpack.Decoder(Standing).decode
 decode_event = msgspec.msgpack.Decoder(Event).decode
+
+
+def check_account(name: str) -> None:
+    """Refuse what no row of an order could name: it would trade, and the database would have none of it."""
+    if not (0 < len(name) <= MAX_ACCOUNT_CHARS and is_storable(name)):
+        raise InvalidInput(
+            f"an account has 1 to {MAX_ACCOUNT_CHARS} characters, none of them NUL or half a surrogate pair"
+        )
 
 
 def decode_command(method: int, payload: bytes) -> Command:

@@ -66,12 +66,12 @@ class Execution:
         """Handlers do not run in the context of whoever happened to submit first."""
 
     def wake(self, worker: Worker, now: float) -> None:
-        """An idle worker has something to do."""
+        """An idle worker is about to have something to do; without a loop it raises, and changes nothing."""
+        if not self._scheduled:
+            self._schedule()
         worker.active = True
         worker.pace_at, worker.pace_taken = now, worker.taken
         self._ready.append(worker)
-        if not self._scheduled:
-            self._schedule()
 
     def idle(self) -> bool:
         return not any(worker.active for worker in self._workers)
@@ -98,10 +98,10 @@ class Execution:
         return tasks
 
     def _schedule(self) -> None:
-        self._scheduled = True
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         self._loop.call_soon(self._turn, context=self._context)
+        self._scheduled = True
 
     def _turn(self) -> None:
         ready, time = self._ready, self._time

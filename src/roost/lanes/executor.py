@@ -109,7 +109,7 @@ class LaneExecutor:
         urgent: bool = False,
         deadline: float = inf,
     ) -> Accepted | Rejected:
-        """Queue it behind what its worker has; never waits.
+        """Queue it behind what its worker has; never waits. To be called by its loop's thread alone.
 
         `place` is computed from the key if it is not given. `urgent` items find room where others are
         refused, and still run in the order of arrival. `deadline` (monotonic seconds): it is not executed
@@ -119,10 +119,10 @@ class LaneExecutor:
         if not isinstance(worker, Worker):
             return worker
         now = self._time()
+        if not worker.active:
+            self._execution.wake(worker, now)  # first: where there is no loop, nothing is queued
         worker.accepted += 1
         worker.queue.append((key, item, done, deadline, now))
-        if not worker.active:
-            self._execution.wake(worker, now)
         return ACCEPTED
 
     def submit_to(
@@ -134,10 +134,10 @@ class LaneExecutor:
             refused = admission.why_not(worker, key, urgent)
             if refused is not None:
                 return refused
-        worker.accepted += 1
-        queue.append((key, item, None, deadline, now))
         if not worker.active:
             self._execution.wake(worker, now)
+        worker.accepted += 1
+        queue.append((key, item, None, deadline, now))
         return ACCEPTED
 
     @property

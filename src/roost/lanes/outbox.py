@@ -73,6 +73,10 @@ class Outbox:
             if kept is None or is_newer(row, kept):
                 waiting[order_id] = row
 
+    def newest(self, order_id: int) -> OrderRow | None:
+        """The row of an order that is not written yet."""
+        return self._waiting.get(order_id) or self._round.get(order_id)
+
     def mark(self, shard: int, seq: int) -> None:
         """All rows of the shard's commands up to this one have been added."""
         self._marks[shard] = seq

@@ -87,6 +87,14 @@ class Table:
         """The place of a symbol, which is normalised."""
         return self._known.get(symbol) or self._look_up(symbol)
 
+    def spot_of(self, symbol: str) -> Spot | None:
+        """Where its log has its commands now, of one that moves its source; None: the record says nothing."""
+        place = self.of(symbol)
+        if isinstance(place, Unreadable):
+            return None
+        source = place.source if isinstance(place, Moving) else place
+        return Spot(source.shard, source.lane)
+
     def with_pin(self, symbol: str, spot: Spot) -> Table:
         """The symbol is served there; a move of it is over."""
         symbol = normalise(symbol)

@@ -31,7 +31,6 @@ from roost.lanes import views
 from roost.lanes.advice import advise
 from roost.lanes.asking import REPLAY_MS, Owners
 from roost.lanes.commands import (
-    MAX_ACCOUNT_CHARS,
     Halt,
     Method,
     Query,
@@ -39,6 +38,7 @@ from roost.lanes.commands import (
     ReplayTo,
     Standing,
     State,
+    check_account,
     decode_outcome,
     decode_standing,
     encode,
@@ -185,10 +185,9 @@ class Lanes:
         return decode_book(await self._ask(shard, Method.REPLAY, payload, REPLAY_MS))
 
     async def order(self, text: str, account: str) -> OrderView:
-        """An order of an account, wherever it is by now; `UnknownOrder` if no shard has it."""
+        """An order of an account, wherever it is by now; `UnknownOrder` if no shard has it, nor its end."""
         order_id = views.parse_id(text)
-        if not 0 < len(account) <= MAX_ACCOUNT_CHARS:
-            raise InvalidInput(f"an account has 1 to {MAX_ACCOUNT_CHARS} characters")
+        check_account(account)
         found = None
         if is_plausible(order_id, _now_ms(), self._launched_ms):
             found = await self._query(extract_shard(order_id), Query(account, order_id))
@@ -234,12 +233,10 @@ class Lanes:
 
 def _shard_of(table: Table, symbol: str) -> int:
     """The shard whose log has the symbol's commands now; of one that moves, where it comes from."""
-    place = table.of(symbol)
-    if isinstance(place, Moving):
-        return place.source.shard
-    if isinstance(place, Place):
-        return place.shard
-    raise PlacementConflict(f"the record of {symbol} cannot be read: {place.record[:40]!r}")
+    spot = table.spot_of(symbol)
+    if spot is None:
+        raise PlacementConflict(f"the record of {symbol} cannot be read: {table.unreadable[symbol][:40]!r}")
+    return spot.shard
 
 
 def _now_ms() -> int:

@@ -49,6 +49,7 @@ from roost.servers.orders.forwarding import Forwarding
 from roost.servers.orders.host import Host
 from roost.servers.orders.keeping import Keeping
 from roost.servers.orders.metrics import OrderMetrics
+from roost.servers.orders.order_rows import OrderRows
 from roost.servers.orders.outlet import Outlet
 from roost.servers.orders.reading import Reading
 from roost.servers.orders.sessions import Sessions
@@ -105,6 +106,10 @@ class Ledger:
         return [row for row in self.rows.values() if row.shard == shard and after < row.seq < before]
 
     async def order(self, order_id: int) -> OrderRow | None:
+        if self._held is not None:
+            await self._held
+        if self.is_away:
+            raise StoreUnavailable("the database is away")
         return self.rows.get(order_id)
 
 
@@ -304,7 +309,8 @@ class Server:
             ttl_ms=TTL_MS,
             clock=self.clock,
         )
-        self.reading = Reading(self.host, self.ownership, f"{name}:1")
+        rows = OrderRows(self.outbox, database)
+        self.reading = Reading(self.host, self.ownership, f"{name}:1", rows)
 
     @property
     def faults(self) -> deque[Fault]:

@@ -123,6 +123,16 @@ async def test_a_bad_order_is_refused_by_its_reason(hall: Hall, command: New, re
     assert not server.engine_of("ACME").symbols()
 
 
+@pytest.mark.parametrize("account", ["", "a" * 129, "ann\0", "\0"])
+async def test_an_account_that_no_database_could_keep_trades_nothing(hall: Hall, account: str) -> None:
+    server = await hall.started("first")
+
+    answer = await server.ask(Method.NEW, New(account, 1, 0, "ACME", Side.BUY, 10, 5))
+
+    assert (answer.code, "an account has 1 to 128 characters" in answer.message) == (Code.BAD_REQUEST, True)
+    assert not server.engine_of("ACME").symbols()
+
+
 async def test_the_order_of_another_account_is_not_touched(hall: Hall) -> None:
     server = await hall.started("first")
     order = await server.new("ann", 1, "ACME")

@@ -9,6 +9,7 @@ import pytest
 from roost.core.errors import Unavailable
 from roost.db.database import Database
 from roost.lanes.commands import State
+from roost.lanes.placement import Table
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
 from roost.servers.orders.relocation import KEPT_MS, LOOKED_AT, Forgetting, Relocation
@@ -83,3 +84,60 @@ async def test_a_move_that_fails_holds_up_no_other(hall: Hall) -> None:
 
     assert (await server.new("ann", 3, goes)).shard == shards[fails]
     assert fails in hall.table.moving
+
+
+async def moved_and_taken_over(hall: Hall) -> tuple[Server, int]:
+    """The owner of a symbol's old shard dies before it writes a snapshot; the next one has its book again."""
+    first = await hall.started("first")
+    order = await first.new("ann", 1, "ACME")
+    HallPlacements(hall).use(hall.table.with_move("ACME", Spot((order.shard + 1) % 16, 7), "m1"))
+    await relocation(hall, first).step()
+    assert not first.engine_of_shard(order.shard).departed()
+    first.kill()
+    second = await hall.takes_over("second")
+    assert set(second.engine_of_shard(order.shard).departed()) == {"ACME"}
+    return second, order.shard
+
+
+async def test_a_book_that_had_arrived_before_a_crash_is_dropped_after_it(hall: Hall) -> None:
+    """It would be in memory, and in every snapshot, for ever."""
+    second, source = await moved_and_taken_over(hall)
+
+    await relocation(hall, second).step()
+
+    engine = second.engine_of_shard(source)
+    assert not engine.departed()
+    assert "left" in engine.dirty(), "the next snapshot is without it"
+    assert (await second.new("ann", 2, "ACME")).shard != source
+
+
+async def test_a_book_is_not_dropped_by_a_table_that_is_older_than_its_move(hall: Hall) -> None:
+    """It may show where the symbol was before it came here: whether the book has arrived it does not say."""
+    second, source = await moved_and_taken_over(hall)
+    hall.table = hall.table.with_pin("ACME", Spot(source, 3)).with_move("ACME", Spot(1, 1), "m1")
+    stale = hall.table.with_pin("ACME", Spot((source + 5) % 16, 7))
+    looks = list[str]()
+
+    class Stale(HallPlacements):
+        @property
+        def table(self) -> Table:
+            return stale
+
+        async def look(self) -> Table:
+            looks.append("look")
+            return hall.table
+
+    moving = Relocation(second.host, second.ownership, cast(Placements, Stale(hall)), cast(Pool, Peers(hall)))
+    await moving.step()
+
+    assert looks == ["look"]
+    assert set(second.engine_of_shard(source).departed()) == {"ACME"}
+
+
+async def test_a_book_that_may_be_the_last_one_is_kept_where_the_table_lost_its_move(hall: Hall) -> None:
+    second, source = await moved_and_taken_over(hall)
+    hall.table = hall.table.with_pin("ACME", Spot(source, 3))
+
+    await relocation(hall, second).step()
+
+    assert set(second.engine_of_shard(source).departed()) == {"ACME"}

@@ -147,6 +147,50 @@ async def test_a_symbol_that_came_home_does_not_leave_again_by_an_old_table(hall
     assert (gone.state, gone.remaining) == (State.CANCELLED, 5)
 
 
+async def test_a_book_that_left_by_another_move_goes_nowhere_by_an_old_table(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it went by that move it may be in use: two shards would trade it."""
+    home = place_of(hall, "ACME")
+    away, third = Spot((home.shard + 1) % SHARDS, 9), Spot((home.shard + 2) % SHARDS, 9)
+    here = await hall.started("here", wanted=[home.shard])
+    there = await hall.started("there", wanted=[away.shard, third.shard])
+    await here.ownership.step()
+    await here.new("ann", 1, "ACME", quantity=5)
+
+    async with on_a_port(there) as to_there, on_a_port(here) as to_here:
+        old, late = await driving(hall, here, to_there)
+        table, out = await driving(hall, here, to_there)
+        there_table, back = await driving(hall, there, to_here)
+        await table.begin("ACME", home, away, "m1")
+        await old.look()
+        await table.look()
+        await out.step()
+        await table.begin("ACME", away, home, "m2")
+        await there_table.look()
+        await back.step()
+        await table.begin("ACME", home, third, "m3")
+        await table.look()
+        with monkeypatch.context() as patched:
+            patched.setattr(Placements, "finish", unavailable)
+            with pytest.raises(Unavailable):
+                await out.step()
+        assert here.engine_of_shard(home.shard).departed()["ACME"].move_id == "m3"
+        assert old.table.moving["ACME"] == (away, "m1"), "it has heard of nothing since"
+
+        await late.step()
+
+        assert there.engine_of_shard(away.shard).book("ACME") is None
+        assert there.engine_of_shard(third.shard).book("ACME") is not None
+        await out.step()
+    assert (await table.look()).moving == {}
+    assert here.engine_of_shard(home.shard).departed() == {}
+
+
+async def unavailable(*_: object) -> None:
+    raise Unavailable("the store is away")
+
+
 async def test_a_book_does_not_travel_before_it_left_in_the_log(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,12 +273,9 @@ async def test_a_symbol_that_changed_its_lane_within_its_shard_does_not_leave_ag
     here = await hall.started("here")
     resting = await here.new("ann", 1, "ACME", quantity=5)
 
-    async def lost(*_: object) -> None:
-        raise Unavailable("the store is away")
-
     moving = leaves(hall, here, "ACME", target)
     with monkeypatch.context() as patched:
-        patched.setattr(HallPlacements, "finish", lost)
+        patched.setattr(HallPlacements, "finish", unavailable)
         with pytest.raises(Unavailable):
             await moving.step()
     await moving.step()

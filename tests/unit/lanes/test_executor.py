@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import logging
 from collections import defaultdict
+from math import inf
 from typing import Any
 
 import pytest
@@ -60,6 +61,27 @@ async def test_g13_items_of_a_key_run_in_order_whatever_each_of_them_does() -> N
     for key in range(5):
         assert scripted.begun[f"key-{key}"] == list(range(key, 200, 5))
     assert all(len(answers.of[number]) == 1 for number in range(200))
+
+
+def test_g14_what_is_submitted_without_a_loop_is_not_queued_and_wedges_nothing() -> None:
+    scripted = Scripted()
+    executor = LaneExecutor(scripted)
+    worker = executor.worker_of(HERE)
+    assert worker is not None
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        executor.submit("a", Item(1), place=HERE)
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        executor.submit_to(worker, "a", Item(2), 0.0, False, inf)
+    assert executor.is_plain
+    assert (worker.active, worker.accepted, len(worker.queue)) == (False, 0, 0)
+
+    async def later() -> Any:
+        async with executor:
+            async with asyncio.timeout(5):
+                return await executor.run("a", Item(3), place=HERE)
+
+    assert asyncio.run(later()) == "did 3"
+    assert scripted.all_begun == [3]
 
 
 async def test_a_handler_that_waits_holds_up_its_worker_and_nobody_else() -> None:

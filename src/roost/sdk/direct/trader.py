@@ -22,7 +22,6 @@ import msgspec
 from roost.core.errors import InvalidInput, OutcomeUnknown
 from roost.core.loops import Loops
 from roost.lanes.commands import (
-    MAX_ACCOUNT_CHARS,
     SIDES,
     Amend,
     Cancel,
@@ -32,6 +31,7 @@ from roost.lanes.commands import (
     Reason,
     Standing,
     State,
+    check_account,
     decode_outcome,
     encode,
 )
@@ -81,8 +81,7 @@ class Trader:
         cursor: Mapping[int, int],
         next_seq: int,
     ) -> None:
-        if not 0 < len(account) <= MAX_ACCOUNT_CHARS:
-            raise InvalidInput(f"an account has 1 to {MAX_ACCOUNT_CHARS} characters")
+        check_account(account)
         self.account = account
         self.counts: Counter[str] = Counter()
         self.next_seq = next_seq or time.time_ns() // 1000

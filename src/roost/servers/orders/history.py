@@ -67,16 +67,16 @@ class History:
         kept = await snapshots.load()
         base = kept.seq if kept is not None and kept.seq <= to_seq else 0
         replay = Replay(shard, to_seq, kept.parts if kept is not None and base else {}, base)
-        is_first = True
         keys = shard_keys(self._logs.keys, shard_scope(shard))
         async for entry in Log(self._logs, keys, Appending(self._logs)).read(base):
-            if is_first and entry.seq > base + 1 and kept is not None:
-                if base == 0:
+            lost = min(entry.seq - 1, to_seq) - replay.seq
+            if lost > 0:  # of any entry: between two pages of the log it may be cut
+                if kept is not None and to_seq < kept.seq and not replay.seq:
                     raise LogCut(f"the log of shard {shard} begins with command {entry.seq}")
                 later = await snapshots.load()
-                if later is not None and later.seq != base:
+                if later is not None and (kept is None or later.seq > kept.seq):
                     return None
-            is_first = False
+                replay.missing += lost
             if not replay.feed((entry.epoch, entry.seq, entry.batch)):
                 break
             await asyncio.sleep(0)

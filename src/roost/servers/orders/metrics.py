@@ -111,3 +111,5 @@ class OrderMetrics:
         yield gauge("roost_orders_index_waiting", "Orders that the index lacks yet", self._index.waiting)
         yield counter("roost_orders_index_dropped", "Orders that the index never got", self._index.dropped)
         yield gauge("roost_orders_outbox_waiting", "Orders that the database lacks yet", self._outbox.depth)
+        refused = "Rows of orders that no database takes: dropped, and named in the log (0)"
+        yield counter("roost_orders_outbox_refused", refused, self._outbox.refused)

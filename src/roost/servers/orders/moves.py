@@ -29,7 +29,7 @@ class Luggage(msgspec.Struct, array_like=True):
     halted: str | None
     orders: list[Order]
     floors: list[tuple[str, int]]
-    """Of each account that has an order or an answer here."""
+    """Of each account that has an order or an answer here, and of some of the others, which acknowledged."""
     answers: list[tuple[str, list[KeptAnswer]]]
     closed: list[Order] = []
     """The last ones: a late cancel learns at the new place too that its order is closed."""

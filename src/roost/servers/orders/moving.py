@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
+from math import inf
+from typing import Final
+
 import msgspec
 
 from roost.lanes.commands import MoveIn, MoveOut, Outcome, Reason, State, Turn, encode
@@ -10,6 +14,11 @@ from roost.servers.orders.book import Book, Order
 from roost.servers.orders.moves import MAX_CLOSED_TAKEN, Departed, Luggage, decode_luggage
 from roost.servers.orders.parts import LEFT, META, ShardState
 from roost.servers.orders.trading import Events, Result, Rows, Trading, done, refusal, row_of
+
+MAX_FLOORS: Final = 4096
+"""Accounts without an order or an answer about a symbol whose floors leave with it, some 100 KB."""
+ARRAY_GROWS_BY: Final = 4
+"""Bytes that the head of an array takes more when it is long."""
 
 
 class Moved(Outcome, array_like=True, frozen=True, gc=False):
@@ -32,6 +41,9 @@ class Moving:
         book = encode(luggage)
         if 0 < command.most_bytes < len(book):
             return refusal(turn, seq, lane, 0, Reason.TOO_LARGE), None, None
+        if others := self._other_floors(luggage, (command.most_bytes or inf) - len(book)):
+            luggage.floors += others
+            book = encode(luggage)
         order_ids = [order.order_id for order in luggage.orders]
         for order_id in order_ids:
             del state.orders[order_id]
@@ -88,6 +100,23 @@ class Moving:
         )
         halted = state.halts.get(symbol)
         return Luggage(symbol, halted, orders, floors, answers, closed[-MAX_CLOSED_TAKEN:])
+
+    def _other_floors(self, luggage: Luggage, room: float) -> list[tuple[str, int]]:
+        """Of accounts that left no order and no answer: what they acknowledged may have been about it.
+
+        Those with the highest numbers, which are times where the SDK makes them, as far as there is room: a
+        book that can travel without them does not stay for them.
+        """
+        named, accounts = {name for name, _ in luggage.floors}, self._state.accounts
+        others = ((one.floor, one.name) for one in accounts if one.floor and one.name not in named)
+        found = []
+        room -= ARRAY_GROWS_BY
+        for floor, name in nlargest(MAX_FLOORS, others):
+            room -= len(encode((name, floor)))
+            if room < 0:
+                break
+            found.append((name, floor))
+        return found
 
     def _unpack_answers(self, luggage: Luggage) -> None:
         answers = dict(luggage.answers)

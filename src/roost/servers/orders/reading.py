@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 import msgspec
 
-from roost.core.errors import InvalidId, InvalidInput
+from roost.core.errors import InvalidId, InvalidInput, RoostError
+from roost.db.orders import LOST, OrderRow
 from roost.lanes.commands import (
     DECODERS,
     SERVICE,
@@ -30,6 +32,7 @@ from roost.lanes.shard import Shard
 from roost.lanes.work import refused
 from roost.servers.orders.engine import Engine
 from roost.servers.orders.host import Host
+from roost.servers.orders.order_rows import OrderRows
 from roost.wire.answer import Answer, refusal
 from roost.wire.codes import Code
 from roost.wire.server import Call, WireServer
@@ -42,12 +45,16 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class Reading:
-    """Answers only what is in the log: whatever is still on its way is waited for."""
+    """Answers only what is in the log: whatever is still on its way is waited for.
 
-    def __init__(self, host: Host, ownership: Ownership, address: str) -> None:
+    A shard keeps the orders that were closed last; of those before them `rows` has what they came to.
+    """
+
+    def __init__(self, host: Host, ownership: Ownership, address: str, rows: OrderRows) -> None:
         self._host = host
         self._ownership = ownership
         self._address = address
+        self._rows = rows
 
     def serve(self, server: WireServer) -> None:
         server.register(SERVICE, Method.QUERY, self.query)
@@ -66,7 +73,7 @@ class Reading:
         shard = self._shard_of(asked)
         if isinstance(shard, Answer):
             return shard
-        shard.commits.read(lambda: call.reply(self._answer(shard, asked)))
+        shard.commits.read(partial(self._answer, call, shard, asked))
         return None
 
     def follow(self, call: Call) -> Answer | None:
@@ -157,50 +164,65 @@ class Reading:
             return refused("NOT_OWNER", shard=number, owner=self._ownership.address_of(number))
         return shard
 
-    def _answer(self, shard: Shard, asked: Query) -> Answer:
+    def _answer(self, call: Call, shard: Shard, asked: Query) -> None:
         """What was waited for may be that the shard is another's: then its state here is nobody's."""
         if not shard.serves or not self._ownership.holds(shard.number):
             owner = self._ownership.address_of(shard.number)
-            return refused("NOT_OWNER", shard=shard.number, owner=owner)
-        return _found(shard, asked)
+            call.reply(refused("NOT_OWNER", shard=shard.number, owner=owner))
+        elif asked.client_seq:
+            call.reply(_answer_to(shard, asked))
+        else:
+            self._tell(call, shard, asked)
+
+    def _tell(self, call: Call, shard: Shard, asked: Query) -> None:
+        engine = cast(Engine, shard.machine)
+        row = engine.query(asked.order_id, asked.account)
+        if row == Reason.UNKNOWN_ORDER:
+            self._rows.look_up(asked.order_id, partial(self._tell_of_row, call, shard, asked))
+        elif isinstance(row, str):
+            symbol = engine.symbol_of(asked.order_id) if row == Reason.MOVED else ""
+            call.reply(_nothing(shard, asked, row, symbol))
+        else:
+            call.reply(_standing(row))
+
+    def _tell_of_row(self, call: Call, shard: Shard, asked: Query, row: OrderRow | RoostError | None) -> None:
+        """Of an order that the shard does not have: only what it came to, for what is open is in a book.
+
+        One whose symbol has moved since is asked for where it is: of that shard a newer row may wait there.
+        """
+        if isinstance(row, RoostError):
+            call.reply(refused("QUEUE_FULL", said=f"the order cannot be looked up: {row.message}"))
+        elif row is None or row.state == LOST:
+            call.reply(_nothing(shard, asked, Reason.UNKNOWN_ORDER))
+        elif row.account != asked.account:
+            call.reply(_nothing(shard, asked, Reason.NOT_YOURS))
+        elif not asked.symbol and self._is_elsewhere(row.symbol, shard):
+            call.reply(_nothing(shard, asked, Reason.MOVED, row.symbol))
+        elif row.state == State.OPEN:
+            call.reply(_nothing(shard, asked, Reason.UNKNOWN_ORDER))
+        else:
+            call.reply(_standing(row))
+
+    def _is_elsewhere(self, symbol: str, shard: Shard) -> bool:
+        place = self._host.dispatch.place(symbol)
+        return isinstance(place, Place) and place.shard != shard.number
 
 
-def _found(shard: Shard, asked: Query) -> Answer:
+def _answer_to(shard: Shard, asked: Query) -> Answer:
     engine = cast(Engine, shard.machine)
-    if asked.client_seq:
-        answer = engine.answer_to(asked.account, asked.client_seq)
-        if answer is not None:
-            return Answer(answer)
-        is_too_old = engine.is_too_old(asked.account, asked.client_seq)
-        return refused("TOO_OLD" if is_too_old else "UNKNOWN_ORDER")
-    row = engine.query(asked.order_id, asked.account)
-    if isinstance(row, str):
-        said = (
-            asked.order_id,
-            int(State.REFUSED),
-            asked.symbol or (engine.symbol_of(asked.order_id) if row == Reason.MOVED else ""),
-            0,
-            0,
-            0,
-            0,
-            row,
-            shard.number,
-            shard.commits.seq,
-        )
-        return Answer(encode(Standing(*said)))
-    return Answer(
-        encode(
-            Standing(
-                row.order_id,
-                row.state,
-                row.symbol,
-                row.side,
-                row.price,
-                row.quantity,
-                row.remaining,
-                "",
-                shard.number,
-                row.seq,
-            )
-        )
-    )
+    answer = engine.answer_to(asked.account, asked.client_seq)
+    if answer is not None:
+        return Answer(answer)
+    is_too_old = engine.is_too_old(asked.account, asked.client_seq)
+    return refused("TOO_OLD" if is_too_old else "UNKNOWN_ORDER")
+
+
+def _standing(row: OrderRow) -> Answer:
+    said = (row.order_id, row.state, row.symbol, row.side, row.price, row.quantity, row.remaining)
+    return Answer(encode(Standing(*said, "", row.shard, row.seq)))
+
+
+def _nothing(shard: Shard, asked: Query, reason: str, symbol: str = "") -> Answer:
+    refused_state, where = int(State.REFUSED), asked.symbol or symbol
+    said = (asked.order_id, refused_state, where, 0, 0, 0, 0, reason, shard.number, shard.commits.seq)
+    return Answer(encode(Standing(*said)))

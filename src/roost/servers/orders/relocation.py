@@ -19,6 +19,7 @@ from roost.db.database import Database
 from roost.db.orders import OPEN
 from roost.lanes.commands import SERVICE, Method, MoveIn, MoveOut, Reason, State, decode_outcome, encode
 from roost.lanes.owner import Ownership
+from roost.lanes.placement import Table
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
 from roost.lanes.shard import Shard
@@ -71,28 +72,51 @@ class Relocation:
             except Exception as error:
                 log.warning("a move goes on later", extra={"symbol": symbol, "reason": str(error)})
                 faults.append(error)
+        await self._drop_arrived()
         if faults:
             raise faults[0]
 
     async def _move(self, symbol: str, source: Spot, target: Spot, move_id: str) -> None:
         shard = self._host.shards[source.shard]
         engine = cast(Engine, shard.machine)
-        if symbol not in engine.departed():
+        if not _has_left(engine, symbol, move_id):
             if (await self._placements.look()).moving.get(symbol) != (target, move_id):
                 return  # it has arrived long ago, and may be here again
+            if symbol in engine.departed():
+                raise Unavailable(f"the book of {symbol} left by another move")
             is_small = engine.size_of(symbol) <= self._max_book_bytes
             if not is_small or not await self._out(symbol, source, target, move_id):
                 await self._placements.finish(symbol, source, move_id)
                 log.error("symbol stays: its book is too large", extra={"symbol": symbol})
                 return
         await _committed(shard)
-        departed = engine.departed().get(symbol)
-        if departed is not None:
-            await self._in(MoveIn(symbol, departed.move_id, departed.book), target)
+        if _has_left(engine, symbol, move_id):
+            await self._in(MoveIn(symbol, move_id, engine.departed()[symbol].book), target)
         await self._placements.finish(symbol, target, move_id)
         engine.arrived(symbol)
         self.moved += 1
         log.info("symbol moved", extra={"symbol": symbol, "shard": target.shard, "lane": target.lane})
+
+    async def _drop_arrived(self) -> None:
+        """Books that a replay brought back, of moves that were over before the crash.
+
+        Only by the store's table of now: an older one may show where a symbol was before it came here.
+        """
+        if not self._arrived(self._placements.table):
+            return
+        for engine, symbol in self._arrived(await self._placements.look()):
+            engine.arrived(symbol)
+            log.info("book had arrived before", extra={"symbol": symbol, "shard": engine.shard})
+
+    def _arrived(self, table: Table) -> list[tuple[Engine, str]]:
+        """Of what left the shards here, what is elsewhere by this table: until then it moves from here."""
+        engines = [cast(Engine, shard.machine) for shard in self._host.shards.values()]
+        return [
+            (engine, symbol)
+            for engine in engines
+            for symbol in engine.departed()
+            if (spot := table.spot_of(symbol)) is not None and spot.shard != engine.shard
+        ]
 
     async def _out(self, symbol: str, source: Spot, target: Spot, move_id: str) -> bool:
         """False: what has to go with it is too large, and nothing has left."""
@@ -152,6 +176,12 @@ class Forgetting:
             rows = await asyncio.gather(*map(self._database.order, some))
             closed = (row for row in rows if row is not None and row.state != OPEN)
             engine.closed_elsewhere([row.order_id for row in closed if row.updated_ms <= before_ms])
+
+
+def _has_left(engine: Engine, symbol: str, move_id: str) -> bool:
+    """Whether its book waits here for this move: one of another move has another way."""
+    departed = engine.departed().get(symbol)
+    return departed is not None and departed.move_id == move_id
 
 
 async def _committed(shard: Shard) -> None:

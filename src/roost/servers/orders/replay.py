@@ -27,6 +27,8 @@ class Replay:
         self._engine.restore(parts)
         self._to_seq = to_seq
         self.seq = from_seq
+        self.missing = 0
+        """Commands before `to_seq` that no log has; whoever feeds sees them."""
         self._at_ms = 0
         self._failed = 0
 
@@ -57,6 +59,7 @@ class Replay:
             asks=list(_levels(book.asks)) if book is not None else [],
             failed=self._failed,
             orders=len(list(book)) if book is not None else 0,
+            missing=self.missing,
         )
 
     def _carry_out(

@@ -40,6 +40,7 @@ from roost.servers.orders.host import Host
 from roost.servers.orders.keeping import Erase, Keeping
 from roost.servers.orders.members import Members
 from roost.servers.orders.metrics import OrderMetrics
+from roost.servers.orders.order_rows import OrderRows
 from roost.servers.orders.outlet import Outlet
 from roost.servers.orders.reading import Reading
 from roost.servers.orders.registering import ANY_ADDRESS, TYPE, OrdersIdentity, Registering, registering
@@ -247,7 +248,7 @@ async def _assemble(
     )
     running.host, running.ownership, running.keeping = host, ownership, keeping
     running.shown = OrderMetrics(host, ownership, keeping, index, outbox, ids)
-    reading = Reading(host, ownership, address)
+    reading = Reading(host, ownership, address, OrderRows(outbox, database))
     placements = Placements(store, lanes.selector)
     placements.on_change.append(dispatch.use)
     await placements.read()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from roost.core.errors import InvalidInput
-from roost.lanes.commands import MAX_ACCOUNT_CHARS, SERVICE, Method
+from roost.lanes.commands import SERVICE, Method, check_account
 from roost.wire.server import Connection
 
 KEPT_NUMBERS = 2048
@@ -57,8 +56,7 @@ class Sessions:
         """
         numbers = self.numbers.get(account)
         if numbers is None:
-            if not 0 < len(account) <= MAX_ACCOUNT_CHARS:
-                raise InvalidInput(f"an account has 1 to {MAX_ACCOUNT_CHARS} characters")
+            check_account(account)
             numbers = self.numbers[account] = self._silent.pop(account, {})
         if len(numbers) >= KEPT_NUMBERS:
             self._forget(numbers, acked)

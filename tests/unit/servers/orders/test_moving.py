@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from roost.lanes.commands import Method, New, Reason, Side, State, decode_outcome
+from roost.lanes.commands import Method, MoveOut, New, Reason, Side, State, Turn, decode_outcome
+from roost.servers.orders import moving
 from roost.servers.orders.engine import Engine
+from roost.servers.orders.moving import decode_moved
 from tests.unit.servers.orders.desk import SHARD, Desk, ids_in, replay
 
 OTHER_SHARD = 9
@@ -205,6 +207,68 @@ def test_a_number_whose_answer_was_dropped_is_too_old_at_the_other_shard_too() -
     there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
 
     assert there.run(Method.NEW, first, 13).reason == Reason.TOO_OLD
+
+
+def acknowledging(desk: Desk, account: str, number: int) -> New:
+    """An order that closes at once, then one of another symbol that says its answer was seen; the first."""
+    first = New(account, number, number, "ACME", Side.BUY, 100, 5, immediate=True)
+    desk.run(Method.NEW, first, desk.order_id())
+    desk.run(Method.NEW, New(account, number + 1, number + 1, "STAYS", Side.BUY, 1, 1), desk.order_id())
+    return first
+
+
+def test_a_number_that_left_no_order_and_no_answer_is_too_old_at_the_other_shard_too() -> None:
+    """All that is known of it is the account's floor: a late duplicate would be a second order."""
+    here, there = two_shards()
+    first = acknowledging(here, "ann", 1)
+    here.restart()
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+    there.restart()
+
+    assert there.run(Method.NEW, first, there.order_id()).reason == Reason.TOO_OLD
+    assert there.run(Method.NEW, New("ann", 3, 3, "ACME", Side.BUY, 100, 5), 31).state == State.OPEN
+
+
+def test_of_very_many_accounts_those_with_the_highest_numbers_are_known_at_the_other_shard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers of the SDK are times: it is a command of lately that may come twice."""
+    monkeypatch.setattr(moving, "MAX_FLOORS", 2)
+    here, there = two_shards()
+    firsts = {name: acknowledging(here, name, number) for name, number in (("a", 70), ("b", 90), ("c", 90))}
+    live = here.move_out("ACME", "m1", OTHER_SHARD)
+    there.move_in("ACME", "m1", live)
+
+    outcomes = {name: there.run(Method.NEW, first, there.order_id()) for name, first in firsts.items()}
+
+    assert [name for name, one in outcomes.items() if one.reason == Reason.TOO_OLD] == ["b", "c"]
+    again = Engine(SHARD)
+    replay(again, here.entries)
+    assert again.departed()["ACME"].book == live
+
+
+@pytest.mark.parametrize("room", range(0, 320, 5))
+def test_a_book_stays_for_no_floor_that_has_no_room_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Of what an older server let go each replay comes to the same."""
+    here = Desk()
+    here.buy("ann", 100, 5)
+    for number in range(20):
+        acknowledging(here, f"account-{number}", 10)
+    here.collect()
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "MAX_FLOORS", 0)
+        bare = Engine(SHARD)
+        bare.restore(here.parts)
+        command = MoveOut("ACME", "m1", OTHER_SHARD, 1)
+        reply, _, _ = bare.apply(Turn(SHARD, 1, 1, 1), 99, Method.MOVE_OUT, 1, 0, command)
+        least = len(decode_moved(reply).book)
+
+    assert here.move_out("ACME", "m1", OTHER_SHARD, most_bytes=least - 1) == b""
+    book = here.move_out("ACME", "m1", OTHER_SHARD, most_bytes=least + room)
+
+    assert least <= len(book) <= least + room
 
 
 def test_a_halted_symbol_stays_halted() -> None:

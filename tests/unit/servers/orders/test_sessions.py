@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
+
+from roost.core.errors import InvalidInput
 from roost.servers.orders.sessions import Sessions
 from roost.wire.connection import Connection
 
@@ -55,6 +58,16 @@ def test_accounts_that_come_and_go_over_one_connection_leave_nothing() -> None:
     assert len(follower.ends) == 1
     follower.hang_up()
     assert sessions.followed == 0
+
+
+@pytest.mark.parametrize("name", ["", "a" * 129, "ann\0", "\ud800ann", "\udfff"])
+def test_what_no_row_of_the_database_could_name_is_no_account(name: str) -> None:
+    sessions = Sessions()
+
+    with pytest.raises(InvalidInput, match="an account has 1 to 128 characters"):
+        sessions.numbers_of(name, 0)
+
+    assert sessions.numbers == {}
 
 
 def test_numbers_of_an_account_that_is_silent_for_long_are_forgotten() -> None:
