@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from roost.api.events import Happening
+from roost.api.overview import Overview
 from roost.gateway.live import live, sampling, viewers
 from roost.testing import RunningServer, eventually, run_valkey
 from tests.acceptance.queue import TOKEN, Gate, open_gate, settings_for
@@ -131,6 +133,38 @@ async def test_the_overview_tells_what_happened_before_anybody_looked(gate: Gate
         await register(gate, "502")
         await heard.until("registered")
         assert "gap" not in {kind for _, kind, _ in heard.events}
+
+
+@asynccontextmanager
+async def overview_of_old(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Somebody asked once, and since then a server came: all this time somebody else hears events only."""
+    looked_at, look = [0.0], sampling.Sampler.look
+
+    async def looking(sampler: sampling.Sampler) -> Overview:
+        looked_at.append(time.monotonic())
+        return await look(sampler)
+
+    monkeypatch.setattr(sampling.Sampler, "look", looking)
+    monkeypatch.setattr(live, "LINGER_S", 0.1)
+    monkeypatch.setattr(live, "SAMPLE_S", 0.05)
+    async with listening(gate, "?scope=discovery") as heard:
+        await overview(gate)
+        await eventually(lambda: time.monotonic() - looked_at[-1] > 0.5, "nobody to look any more")
+        await register(gate)
+        await heard.until("registered")
+        yield
+
+
+async def test_an_overview_is_new_also_where_events_alone_were_listened_to(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with overview_of_old(gate, monkeypatch):
+        assert (await overview(gate))["servers"]["total"] == 1
+
+
+async def test_so_is_the_first_overview_of_a_stream(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with overview_of_old(gate, monkeypatch), listening(gate, "?scope=overview") as heard:
+        assert (await heard.until_kind("overview"))["servers"]["total"] == 1
 
 
 async def test_what_cannot_be_known_is_null_and_never_zero(gate: Gate) -> None:

@@ -24,6 +24,7 @@ SHOWN_AT_LEAST_S = 10.0
 LINGER_S = 15.0
 """How long the work goes on after the last viewer: one that comes back has missed nothing."""
 FIRST_LOOK_S = 3.0
+"""How long somebody waits for a look where there is none, or only an old one."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -40,6 +41,7 @@ class Live:
         self._stop_at: asyncio.TimerHandle | None = None
         self._overview: Overview | None = None
         self._looked = asyncio.Event()
+        self._looked_at = float("-inf")
         self._shown_at = float("-inf")
         self._asked_at = float("-inf")
         self._is_closed = False
@@ -49,10 +51,11 @@ class Live:
         return bool(self._tasks)
 
     async def overview(self) -> Overview:
-        """How things are, at most a second ago."""
+        """How things are, about a second ago; `TimeoutError` where that is not known in time."""
         self._asked_at = time.monotonic()
         self._keep_running()
-        if not self._looked.is_set():
+        if not self._is_fresh():
+            self._looked.clear()
             async with asyncio.timeout(FIRST_LOOK_S):
                 await self._looked.wait()
         assert self._overview is not None
@@ -67,8 +70,8 @@ class Live:
                 async with asyncio.timeout(FIRST_LOOK_S):
                     await self._followers.begun.wait()
         with self.viewers.joined(scopes, after, _now()) as viewer:
-            if viewer.wants("overview") and self._overview is not None:
-                self.viewers.show(_encode(self._whole(self._overview)), _now(), viewer)
+            if viewer.wants("overview"):
+                self._show_first(viewer)
             try:
                 yield viewer
             finally:
@@ -101,7 +104,6 @@ class Live:
         self.viewers.start_anew()
         self._followers = followers = Followers(self._platform, self._tell, self._miss)
         self._sampler = Sampler(self._platform, followers.fleet, self._tell)
-        self._looked.clear()
         loops = self._platform.store.loops
         running = [*followers.loops(), loops.keep_running("live overview", self._turn, pause_s=SAMPLE_S)]
         self._tasks = [asyncio.create_task(one) for one in running]
@@ -135,20 +137,30 @@ class Live:
             return
         followers.flush()
         self._tasks += [asyncio.create_task(one) for one in followers.newcomers()]
-        if not self._looked.is_set():
+        if self._overview is None:
             self.viewers.remember([told.happening for told in await followers.read_back()])
-        if not self._is_wanted() and self._looked.is_set():
+        elif not self._is_wanted():
             return
         found = await sampler.look()
         found.attention = found.attention[:MOST]
         is_news = self._overview is None or not _is_same(found, self._overview)
-        self._overview = found
+        self._overview, self._looked_at = found, time.monotonic()
         self._looked.set()
         if is_news or time.monotonic() - self._shown_at >= SHOWN_AT_LEAST_S:
             self._show(found)
 
     def _is_wanted(self) -> bool:
         return self.viewers.anybody_wants("overview") or time.monotonic() - self._asked_at < LINGER_S
+
+    def _is_fresh(self) -> bool:
+        """Nobody looks while nobody wants an overview: the last one may be of any time ago."""
+        return self._overview is not None and time.monotonic() - self._looked_at <= 2 * SAMPLE_S
+
+    def _show_first(self, viewer: Viewer) -> None:
+        if self._overview is not None and self._is_fresh():
+            self.viewers.show(_encode(self._whole(self._overview)), _now(), viewer)
+        else:
+            self._shown_at = float("-inf")  # the next turn shows what it finds, news or not
 
     def _show(self, overview: Overview) -> None:
         self._shown_at = time.monotonic()

@@ -43,7 +43,7 @@ class Worker:
         self.number = number
         self.up = asyncio.Event()
         self.ended = asyncio.Event()
-        """Set when the first process has ended: before it was up, nothing will become of it."""
+        """Set when the first process has ended or none will be: if it was not up, nothing becomes of it."""
         self.code = 0
         self.restarts = 0
         self.hung = 0
@@ -71,6 +71,9 @@ class Worker:
 
     async def live(self) -> object:
         """One life: start it, wait for its end, and for as long as is due before the next."""
+        if self._stopping:
+            self.ended.set()
+            return END
         began = time.monotonic()
         line = await self._start()
         reading = asyncio.create_task(line.run())
@@ -87,6 +90,8 @@ class Worker:
             self._backoff.reset()
         log.error("a worker has ended", extra={"worker": self.number, "code": self.code})
         await asyncio.sleep(self._backoff.next())
+        if self._stopping:  # since: another would be killed while it starts
+            return END
         self.restarts += 1
         return None
 

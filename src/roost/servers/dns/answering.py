@@ -30,6 +30,8 @@ MOST_UDP_BYTES = 1232
 """What crosses every network unfragmented (DNS flag day 2020); more goes over TCP."""
 MOST_TCP_BYTES = 65535
 HEADER_BYTES = 12
+RECORD_BYTES = 12
+"""Of a record beside its data; its name is the question's, which two bytes point to."""
 IS_RESPONSE = 0x80
 _PRIORITY_WEIGHT_PORT = struct.Struct(">HHH")
 REFUSED_TYPES = frozenset({dns.rdatatype.ANY, dns.rdatatype.AXFR, dns.rdatatype.IXFR})
@@ -72,12 +74,13 @@ class Answerer:
             self.answers["FORMERR"] += 1
             return _bare(packet, dns.rcode.FORMERR)
         reply = dns.message.make_response(query, our_payload=MOST_UDP_BYTES)
+        room = MOST_TCP_BYTES if over_tcp else _room(query)
         if refusal is None:
-            self._fill(reply, query)
+            self._fill(reply, query, room)
         else:
             reply.set_rcode(refusal)
         self.answers[dns.rcode.to_text(reply.rcode())] += 1
-        return self._wire(reply, MOST_TCP_BYTES if over_tcp else _room(query))
+        return self._wire(reply, room)
 
     def _refusal(self, query: dns.message.Message) -> dns.rcode.Rcode | None:
         if query.opcode() != dns.opcode.QUERY:
@@ -93,7 +96,7 @@ class Answerer:
             return dns.rcode.REFUSED
         return None if self._zone.known else dns.rcode.SERVFAIL
 
-    def _fill(self, reply: dns.message.Message, query: dns.message.Message) -> None:
+    def _fill(self, reply: dns.message.Message, query: dns.message.Message, room: int) -> None:
         question = query.question[0]
         reply.flags |= dns.flags.AA
         asked = self._asked(question.name)
@@ -102,25 +105,40 @@ class Answerer:
         elif question.name == self._origin and question.rdtype == SOA:
             reply.answer.append(_rrset(question.name, self._ttl_s, [self._soa]))
         else:
-            self._add(reply, question.name, question.rdtype, asked)
+            self._add(reply, question.name, question.rdtype, asked, room)
         if not reply.answer:  # how long "nothing" may be kept
             reply.authority.append(_rrset(self._origin, self._ttl_s, [self._soa]))
 
     def _add(
-        self, reply: dns.message.Message, name: dns.name.Name, kind: dns.rdatatype.RdataType, asked: Asked
+        self,
+        reply: dns.message.Message,
+        name: dns.name.Name,
+        kind: dns.rdatatype.RdataType,
+        asked: Asked,
+        room: int,
     ) -> None:
-        servers = self._zone.servers(asked)
         if kind in (A, AAAA) and not (isinstance(asked, Service) and asked.port):
-            if found := [rdata for server in servers if (rdata := _address(server)).rdtype == kind]:
-                reply.answer.append(_rrset(name, self._ttl_s, found))
+            servers = self._zone.servers(asked, lambda server: _kind_of(server) == kind)
+            if servers:
+                reply.answer.append(_rrset(name, self._ttl_s, map(_address, servers)))
         elif kind == SRV and isinstance(asked, Service):
-            with_port = [(server, port) for server in servers if (port := server.port(asked.port))]
-            if with_port:
-                found = [_srv(server, port, self._target(server)) for server, port in with_port]
-                reply.answer.append(_rrset(name, self._ttl_s, found))
-                reply.additional += [
-                    _rrset(self._target(server), self._ttl_s, [_address(server)]) for server, _ in with_port
-                ]
+            self._add_ports(reply, name, asked, room)
+
+    def _add_ports(self, reply: dns.message.Message, name: dns.name.Name, asked: Service, room: int) -> None:
+        """As many of those drawn as there is room for: an answer is a draw anyhow, and TCP is slow."""
+        left = room - len(reply.to_wire())
+        found, beside = list[dns.rdata.Rdata](), list[dns.rrset.RRset]()
+        for server in self._zone.servers(asked, lambda server: bool(server.port(asked.port))):
+            target = self._target(server)
+            wire = _srv(server, server.port(asked.port) or 0, target)
+            left -= RECORD_BYTES + len(wire)
+            if left < 0 and found:
+                break
+            found.append(_rdata(SRV, wire))
+            beside.append(_rrset(target, self._ttl_s, [_address(server)]))
+        if found:
+            reply.answer.append(_rrset(name, self._ttl_s, found))
+            reply.additional += beside
 
     def _wire(self, reply: dns.message.Message, room: int) -> bytes:
         """As much as there is room for: first without the addresses beside, then only that TCP has more."""
@@ -160,12 +178,16 @@ def _room(query: dns.message.Message) -> int:
     return max(PLAIN_UDP_BYTES, min(query.payload, MOST_UDP_BYTES))
 
 
+def _kind_of(server: Server) -> dns.rdatatype.RdataType:
+    return A if server.address.version == 4 else AAAA
+
+
 def _address(server: Server) -> dns.rdata.Rdata:
-    return _rdata(A if server.address.version == 4 else AAAA, server.address.packed)
+    return _rdata(_kind_of(server), server.address.packed)
 
 
-def _srv(server: Server, port: int, target: dns.name.Name) -> dns.rdata.Rdata:
-    return _rdata(SRV, _PRIORITY_WEIGHT_PORT.pack(0, server.weight, port) + target.to_digestable())
+def _srv(server: Server, port: int, target: dns.name.Name) -> bytes:
+    return _PRIORITY_WEIGHT_PORT.pack(0, server.weight, port) + target.to_digestable()
 
 
 def _rdata(kind: dns.rdatatype.RdataType, wire: bytes) -> dns.rdata.Rdata:

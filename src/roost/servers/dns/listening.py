@@ -9,10 +9,13 @@ import struct
 from typing import cast
 
 from roost.core.errors import PortTaken, StartFailed
+from roost.core.networks import network_of
 from roost.servers.dns.answering import Answerer
 
 TCP_CONNECTIONS = 128
-"""More are closed at once: who asks over UDP is not concerned."""
+"""For one more the connection that has been idle longest is cut; who asks over UDP is not concerned."""
+TCP_PER_NETWORK = 16
+"""Of those from one address, or one /64 of IPv6; one more cuts the idlest of the same."""
 TCP_IDLE_S = 5.0
 """From one whole query to the next."""
 
@@ -37,31 +40,52 @@ class UdpQueries(asyncio.DatagramProtocol):
 
 
 class TcpQueries:
+    """The connections of one listener. A new one is always let in, so that silent ones hold out nobody."""
+
     def __init__(self, answerer: Answerer) -> None:
         self._answerer = answerer
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, str] = {}
+        """And the network of each; first the one whose last whole query is longest ago."""
+
+    def __len__(self) -> int:
+        return len(self._open)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= TCP_CONNECTIONS:
-            writer.close()
-            return
-        self._open.add(writer)
+        peer = writer.get_extra_info("peername")
+        network = network_of(str(peer[0])) if peer else ""
+        self._make_room(network)
+        self._open[writer] = network
         try:
             while await self._answer_one(reader, writer):
                 pass
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
-            self._open.discard(writer)
+            self._open.pop(writer, None)
             writer.close()
 
+    def _make_room(self, network: str) -> None:
+        same = [writer for writer, its in self._open.items() if its == network]
+        if len(same) >= TCP_PER_NETWORK:
+            self._cut(same[0])
+        elif len(self._open) >= TCP_CONNECTIONS:
+            self._cut(next(iter(self._open)))
+
+    def _cut(self, writer: asyncio.StreamWriter) -> None:
+        del self._open[writer]
+        writer.transport.abort()  # closing would wait for an answer to be read
+
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """False: what came is no query, so nothing more of it is read."""
+        """False: what came is no query, so nothing more of it is read; or the connection has been cut."""
         async with asyncio.timeout(TCP_IDLE_S):
             (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-            answer = self._answerer.answer(await reader.readexactly(size), over_tcp=True)
+            query = await reader.readexactly(size)
+            if writer not in self._open:
+                return False
+            answer = self._answerer.answer(query, over_tcp=True)
             if answer is None:
                 return False
+            self._open[writer] = self._open.pop(writer)  # the least idle now: the last
             writer.write(_LENGTH.pack(len(answer)) + answer)
             await writer.drain()
         return True

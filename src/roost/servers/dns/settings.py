@@ -29,7 +29,7 @@ class DnsSettings:
     answers: int = setting(
         48,
         "Records in an answer. Of more servers so many are drawn anew for every query. 48 addresses fit into "
-        "one UDP answer.",
+        "one UDP answer; of ports (SRV) over UDP only as many are drawn as fit.",
         most=512,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from roost.api.discovery import Change, Instance
@@ -77,14 +77,16 @@ class Zone:
                 found = self._services.get((type_, group), {})
                 return bool(found) if not port else any(port in dict(s.ports) for s in found.values())
 
-    def servers(self, asked: Asked) -> list[Server]:
-        """Who takes users there, in an order drawn anew, at most as many as an answer may have."""
+    def servers(self, asked: Asked, fits: Callable[[Server], bool] = lambda _: True) -> list[Server]:
+        """Who takes users there and `fits`, in an order drawn anew, at most as many as an answer may have."""
         match asked:
             case OneServer(type=type_, name=name):
-                return list(self._named.get((type_, name), {}).values())
+                return [s for s in self._named.get((type_, name), {}).values() if fits(s)]
             case Service(type=type_, group=group):
-                accepting = [s for s in self._services.get((type_, group), {}).values() if s.accepting]
-                return self._rng.sample(accepting, min(len(accepting), self._most))
+                there = self._services.get((type_, group), {}).values()
+                # What does not fit is left out before the draw: it would push out those few that do.
+                found = [server for server in there if server.accepting and fits(server)]
+                return self._rng.sample(found, min(len(found), self._most))
             case _:
                 return []
 

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from roost.core.loops import Loops
-from roost.gateway.workers.adding import Page
+from roost.core.loops import END, Loops
 from roost.gateway.workers.worker import Worker
 from roost.testing import eventually
 
@@ -29,13 +28,16 @@ async def nothing(what: str) -> bytes:
     return b""
 
 
-@asynccontextmanager
-async def living(program: str, ended: list[Page] | None = None) -> AsyncIterator[Worker]:
+def worker_of(program: str) -> Worker:
     def command(number: int, descriptor: int) -> Sequence[str]:
         return [sys.executable, "-S", "-c", program, str(descriptor)]
 
-    remembered = [] if ended is None else ended
-    worker = Worker(1, command, dict(os.environ), nothing, remembered.append)
+    return Worker(1, command, dict(os.environ), nothing, lambda _: None)
+
+
+@asynccontextmanager
+async def living(program: str) -> AsyncIterator[Worker]:
+    worker = worker_of(program)
     task = asyncio.create_task(Loops().keep_running("worker 1", worker.live))
     try:
         yield worker
@@ -84,3 +86,24 @@ async def test_a_stopped_worker_is_not_started_again() -> None:
 
     assert worker.restarts == 0
     assert worker.code == -15
+
+
+async def test_a_worker_that_is_stopped_between_two_lives_has_no_other() -> None:
+    worker = worker_of("")
+    life = asyncio.create_task(worker.live())
+    await worker.ended.wait()
+
+    await worker.stop(0.0)
+
+    assert await life is END
+    assert worker.restarts == 0
+
+
+async def test_a_worker_that_is_stopped_before_its_first_life_is_not_started() -> None:
+    worker = worker_of("")
+    await worker.stop(0.0)
+
+    assert await worker.live() is END
+
+    assert worker.pid is None
+    assert worker.ended.is_set(), "nobody waits for it to come up"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.servers.dns.answering import HEADER_BYTES, IS_RESPONSE, MOST_UDP_BYTES, Answerer
+from roost.servers.dns.answering import HEADER_BYTES, IS_RESPONSE, MOST_UDP_BYTES, PLAIN_UDP_BYTES, Answerer
 from roost.servers.dns.zone import Zone
 from tests.unit.servers.dns.test_zone import instance, snapshot
 
@@ -112,6 +112,56 @@ def test_an_srv_answer_drops_the_addresses_beside_it_before_it_goes_to_tcp() -> 
 
     assert len(reply.answer[0]) == 25
     assert not reply.additional
+
+
+def mixed_fleet() -> Answerer:
+    """400 servers, of which ten have a port `admin` and ten others an IPv6 address."""
+    servers = [instance(str(n)) for n in range(400)]
+    for server in servers[:10]:
+        server.ports["admin"] = 7000
+    for number, server in enumerate(servers[10:20]):
+        server.private_ip = f"fd00::{number + 1}"
+    zone = Zone(rng=random.Random(1))
+    zone.apply(snapshot(*servers))
+    return Answerer(zone, "roost", ttl_s=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("_admin._tcp.game.roost.", "SRV"), ("game.roost.", "AAAA"), ("kr-1.game.roost.", "AAAA")],
+)
+def test_the_few_that_fit_the_question_are_found_among_many_that_do_not(name: str, kind: str) -> None:
+    server = mixed_fleet()
+
+    for _ in range(20):
+        assert len(ask(server, name, kind).answer[0]) == 10
+
+
+@pytest.mark.parametrize("payload", [None, 4096])
+def test_of_many_servers_as_many_ports_are_drawn_as_fit_into_one_packet(payload: int | None) -> None:
+    server = answerer(60, most=48)
+
+    told = [ask(server, "_ws._tcp.game.roost.", "SRV", payload=payload) for _ in range(100)]
+    over_tcp = ask(server, "_ws._tcp.game.roost.", "SRV", tcp=True)
+
+    room = MOST_UDP_BYTES if payload else PLAIN_UDP_BYTES
+    assert all(room - 60 < len(reply.to_wire()) <= room for reply in told)
+    assert len({rdata for reply in told for rdata in reply.answer[0]}) == 60, "in time all of them"
+    assert len(over_tcp.answer[0]) == 48
+    assert server.truncated == 0
+
+
+def test_names_so_long_that_not_one_port_fits_are_left_to_tcp() -> None:
+    origin, one = ".".join(["z" * 52] * 3), instance("a.b", group="g" * 20)
+    one.type = "t" * 50
+    zone = Zone()
+    zone.apply(snapshot(one))
+    server, name = Answerer(zone, origin, ttl_s=2), f"_ws._tcp.{one.group}.{one.type}.{origin}."
+
+    over_udp, over_tcp = ask(server, name, "SRV"), ask(server, name, "SRV", tcp=True)
+
+    assert over_udp.flags & dns.flags.TC
+    assert len(over_tcp.answer[0]) == 1
 
 
 def test_a_newer_edns_and_another_opcode_are_told_that_we_do_not_know_them() -> None:
