@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from socket import gethostname
 
@@ -12,7 +13,7 @@ from roost.sdk.connect import connect
 from roost.sdk.direct.trade_words import address_of
 from roost.sdk.trade import OrderAccepted
 from roost.servers.orders.registering import OrdersIdentity
-from roost.servers.orders.serving import order_server
+from roost.servers.orders.serving import Running, order_server
 from roost.settings import Loaded, Settings
 from roost.testing import RunningServer, eventually, free_port
 
@@ -98,3 +99,24 @@ async def test_a_server_is_named_alike_in_discovery_and_leases(
         leases = await server.platform.lanes.shards()
         assert {one.address for one in leases.shards} == {address_of(known)}
         assert address_of(known) == f"{named}:{settings.orders.port}"
+
+
+async def test_a_server_that_is_fixed_to_shards_gets_them_from_one_that_has_all(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    def starting(name: str, **more: str) -> AbstractAsyncContextManager[Running]:
+        folder = tmp_path / name
+        folder.mkdir()
+        settings = settings_on(valkey, folder, **more)
+        return order_server(settings, OrdersIdentity(name), on_end=lambda: None, wait_s=5)
+
+    async with starting("902") as auto:
+        assert auto.ownership is not None
+        others = auto.ownership.owned
+        await eventually(lambda: len(others) == SHARDS, "all shards")
+
+        async with starting("901", ROOST_ORDERS__SHARDS="0-2,7") as fixed:
+            assert fixed.ownership is not None
+            own = fixed.ownership.owned
+            await eventually(lambda: sorted(own) == [0, 1, 2, 7], "its list", timeout_s=20)
+            assert sorted(others) == [number for number in range(SHARDS) if number not in own]

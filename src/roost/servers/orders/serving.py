@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,7 +42,14 @@ from roost.servers.orders.members import Members
 from roost.servers.orders.metrics import OrderMetrics
 from roost.servers.orders.outlet import Outlet
 from roost.servers.orders.reading import Reading
-from roost.servers.orders.registering import ANY_ADDRESS, TYPE, OrdersIdentity, Registering, registering
+from roost.servers.orders.registering import (
+    ANY_ADDRESS,
+    FIXED_SHARDS,
+    TYPE,
+    OrdersIdentity,
+    Registering,
+    registering,
+)
 from roost.servers.orders.relocation import Forgetting, Relocation
 from roost.servers.orders.sessions import Sessions
 from roost.servers.orders.settings import parse_shards
@@ -120,13 +127,17 @@ async def _wanted(running: Running, members: Members, shards: str) -> Collection
         return ()
     if shards != "auto":
         return parse_shards(shards)
-    owners = {held.server for held in ownership.owners.values()}
+    owners = {number: held.server for number, held in ownership.owners.items()}
     return await members.share(ownership.free_s(), owners)
 
 
-async def _servers(platform: Platform, group: str) -> Collection[str]:
+async def _servers(platform: Platform, group: str) -> Mapping[str, Collection[int]]:
     found = await platform.discovery.discover(TYPE, group)
-    return {one.server_id or one.instance_id for one in found.instances if one.willing}
+    return {
+        one.server_id or one.instance_id: parse_shards(one.labels.get(FIXED_SHARDS, ""))
+        for one in found.instances
+        if one.willing
+    }
 
 
 @asynccontextmanager
