@@ -260,7 +260,9 @@ class Server:
         failures_to_halt: int = 0,
         wanted: Collection[int] = range(16),
         traded: frozenset[str] = frozenset(),
+        ledger: Ledger | None = None,
     ) -> None:
+        ledger = ledger or hall.ledger
         self.name = name
         self.time = hall.time
         self.wanted = wanted
@@ -268,9 +270,9 @@ class Server:
         self.logs = FaultyStore(hall.store)
         self.trader = Trader()
         index = self.index = OrderIndex(hall.store, ttl_s=3600)
-        self.outbox = Outbox(hall.ledger)
+        self.outbox = Outbox(ledger)
         sessions = Sessions()
-        database = cast(Database, hall.ledger)
+        database = cast(Database, ledger)
         self.dispatch = Dispatch(hall.table, index, database, LAUNCHED_MS)
         pool = cast(Pool, Peers(hall))
         self.forwarding = Forwarding(pool, lambda number: self.ownership.address_of(number))

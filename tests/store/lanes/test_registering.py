@@ -8,7 +8,9 @@ from socket import gethostname
 
 import pytest
 
+from roost.core.errors import Unavailable
 from roost.lanes.ids import SHARDS
+from roost.lanes.owner import Failing
 from roost.sdk.connect import connect
 from roost.sdk.direct.trade_words import address_of
 from roost.sdk.trade import OrderAccepted
@@ -120,3 +122,18 @@ async def test_a_server_that_is_fixed_to_shards_gets_them_from_one_that_has_all(
             own = fixed.ownership.owned
             await eventually(lambda: sorted(own) == [0, 1, 2, 7], "its list", timeout_s=20)
             assert sorted(others) == [number for number in range(SHARDS) if number not in own]
+
+
+async def test_a_server_that_fails_at_takeovers_is_not_ready_and_says_of_which_shards(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    starting = order_server(
+        settings_on(valkey, tmp_path), OrdersIdentity("901"), on_end=lambda: None, wait_s=5
+    )
+    async with starting as server:
+        assert server.ownership is not None
+        await server.ready()
+
+        server.ownership.failing[3] = Failing("the database is away")
+        with pytest.raises(Unavailable, match=r"shards 3 cannot be taken over: the database is away"):
+            await server.ready()

@@ -106,6 +106,9 @@ class Running:
             raise Unavailable(f"starting: {self.registering.why_not}")
         if me.ended is not None:
             raise Unavailable(f"this instance was {me.ended}")
+        if failing := self.ownership.failing:
+            numbers, reason = ", ".join(map(str, sorted(failing))), next(iter(failing.values())).reason
+            raise Unavailable(f"shards {numbers} cannot be taken over: {reason}")
         check_loops(self.platform.store.loops)
         return Ready("ready")
 
