@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from socket import gethostname
+from time import time
 
 import pytest
 
-from roost.core.errors import Unavailable
+from roost.core.errors import StartFailed, Unavailable
 from roost.lanes.ids import SHARDS
 from roost.lanes.owner import Failing
 from roost.sdk.connect import connect
 from roost.sdk.direct.trade_words import address_of
 from roost.sdk.trade import OrderAccepted
+from roost.servers.orders import serving
 from roost.servers.orders.registering import OrdersIdentity
 from roost.servers.orders.serving import Running, order_server
 from roost.settings import Loaded, Settings
@@ -137,3 +139,25 @@ async def test_a_server_that_fails_at_takeovers_is_not_ready_and_says_of_which_s
         server.ownership.failing[3] = Failing("the database is away")
         with pytest.raises(Unavailable, match=r"shards 3 cannot be taken over: the database is away"):
             await server.ready()
+
+
+async def test_g15_a_store_whose_clock_is_a_year_ahead_is_not_believed_at_a_start_unless_that_is_said(
+    valkey: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of next year would stand in log and snapshot, and nothing below them could follow for a year."""
+    monkeypatch.setattr(serving, "host_ms", lambda: int(time() * 1000) - 365 * 86_400_000)
+
+    def starting(**more: str) -> AbstractAsyncContextManager[Running]:
+        settings = settings_on(valkey, tmp_path, **more)
+        return order_server(settings, OrdersIdentity("901"), on_end=lambda: None, wait_s=5)
+
+    with pytest.raises(StartFailed, match="one of them is wrong"):
+        async with starting():
+            pass
+    async with connect(valkey.url) as client:
+        assert not await client.discover("orders")
+
+    async with starting(ROOST_ORDERS__CLOCK="store") as server:
+        assert server.ownership is not None
+        owned = server.ownership.owned
+        await eventually(lambda: len(owned) == SHARDS, "its shards")

@@ -21,7 +21,7 @@ from roost.app import Platform, open_platform
 from roost.core.errors import Unavailable
 from roost.core.tracing import Tracer
 from roost.db.database import Database, open_database
-from roost.lanes.clock import IdClock
+from roost.lanes.clock import IdClock, check_start
 from roost.lanes.commands import Durability
 from roost.lanes.dispatch import Dispatch
 from roost.lanes.durability import check_durability
@@ -174,6 +174,7 @@ async def order_server(
         )
         durability = Durability[settings.lanes.durability.upper()]
         await check_durability(platform.store, durability)
+        ids = await _id_clock(platform.store, own.clock == "checked")
         # A link of its own for the logs: it may wait for the disk, and nobody waits behind it.
         logs = await stack.enter_async_context(platform.link_beside("roost-orders-log"))
         database = await stack.enter_async_context(
@@ -181,7 +182,7 @@ async def order_server(
         )
         running.platform = platform
         running.registering = await stack.enter_async_context(registering(platform, identity, on_end))
-        parts = await _assemble(running, platform, logs, database, durability, identity, secret)
+        parts = await _assemble(running, platform, logs, database, ids, durability, identity, secret)
         parts.keeping.erase = erase
         server = WireServer(secret=secret, role=TYPE, version=identity.version, limits=settings.wire.limits())
         parts.host.serve(server, platform.tracer)
@@ -214,14 +215,13 @@ async def _assemble(
     platform: Platform,
     logs: Store,
     database: Database,
+    ids: IdClock,
     durability: Durability,
     identity: OrdersIdentity,
     secret: bytes,
 ) -> Parts:
     settings = platform.settings
     lanes, own, store = settings.lanes, settings.orders, platform.store
-    seconds, micros = await store.call("TIME", idempotent=True)
-    ids = IdClock(int(seconds) * 1000 + int(micros) // 1000, time.monotonic())
     index = OrderIndex(store, ttl_s=lanes.index_seconds)
     outbox = Outbox(database, loops=store.loops)
     sessions = Sessions()
@@ -269,6 +269,19 @@ async def _assemble(
     forgetting = Forgetting(host, database, lambda: ids.now_ms(time.monotonic()))
     loops = [placements.run, *_moves(store, relocation, forgetting)]
     return Parts(host, reading, ownership, keeping, index, outbox, peers, loops)
+
+
+async def _id_clock(store: Store, is_checked: bool) -> IdClock:
+    seconds, micros = await store.call("TIME", idempotent=True)
+    store_ms, at = int(seconds) * 1000 + int(micros) // 1000, time.monotonic()
+    if is_checked:
+        check_start(store_ms, host_ms())
+    return IdClock(store_ms, at)
+
+
+def host_ms() -> int:
+    """Milliseconds since 1970 by this host's wall clock."""
+    return int(time.time() * 1000)
 
 
 def _moves(
