@@ -101,6 +101,10 @@ class Ledger:
             raise StoreUnavailable("the database is away")
         return max((row.seq for row in self.rows.values() if row.shard == shard), default=0)
 
+    async def newest_order_id(self, at_least: int, mask: int, bits: int) -> int:
+        ids = (order_id for order_id in self.rows if order_id >= at_least and order_id & mask == bits)
+        return max(ids, default=0)
+
     async def orders_between(self, shard: int, after: int, before: int) -> list[OrderRow]:
         return [row for row in self.rows.values() if row.shard == shard and after < row.seq < before]
 
