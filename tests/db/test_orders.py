@@ -84,6 +84,22 @@ async def test_of_a_moved_order_the_later_time_counts(db: Database) -> None:
     assert await db.orders_between(3, 101, 1000) == await db.orders_between(9, 0, 1000) == []
 
 
+async def test_the_newest_id_of_those_with_some_bits_is_found(db: Database) -> None:
+    """Whatever shard has written the row: the bits say which one made the id."""
+    ids = [number << 22 | shard << 18 | 5 for number in range(1, 40) for shard in (3, 9)]
+    await db.put_orders([ROW._replace(order_id=order_id, seq=n) for n, order_id in enumerate(ids, 1)])
+    mask = 15 << 18
+
+    assert await db.newest_order_id(0, mask, 3 << 18) == ids[-2]
+    assert await db.newest_order_id(ids[-2], mask, 3 << 18) == ids[-2]
+    assert await db.newest_order_id(ids[-2] + 1, mask, 3 << 18) == 0
+    assert await db.newest_order_id(ids[-2] + 1, mask, 9 << 18) == ids[-1]
+    assert await db.newest_order_id(0, mask, 4 << 18) == 0
+    await db.put_orders([ROW._replace(order_id=MAX_NUMBER)])
+    assert await db.newest_order_id(ids[-1], mask, mask) == MAX_NUMBER
+    assert await db.newest_order_id(MAX_NUMBER, mask, mask) == MAX_NUMBER
+
+
 async def test_a_batch_may_hold_an_order_twice(db: Database) -> None:
     rows = [ROW._replace(seq=seq, remaining=seq) for seq in (3, 9, 5)]
     await db.put_orders([*rows, ROW._replace(order_id=5)])

@@ -128,6 +128,11 @@ class Database:
         _check_number("shard", shard, 0, MAX_VERSION)
         return await self._backend.perform(partial(verbs.last_seq, self._backend.known, shard), writes=False)
 
+    async def newest_order_id(self, at_least: int, mask: int, bits: int) -> int:
+        """The largest order id from `at_least` on that has these `bits` under the `mask`; 0: none."""
+        make = partial(verbs.newest_order_id, self._backend.known, at_least, mask, bits)
+        return await self._backend.perform(make, writes=False)
+
     async def orders_between(self, shard: int, after: int, before: int) -> list[OrderRow]:
         """The rows that commands of the shard between these two numbers have written; neither is included."""
         make = partial(verbs.orders_between, self._backend.known, shard, after, before)

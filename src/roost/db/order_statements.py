@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, case, column, func, or_, select
+from sqlalchemy import BigInteger, Select, and_, bindparam, case, column, func, or_, select
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -61,6 +61,12 @@ def last_seq() -> Select[Any]:
     return select(func.max(orders.c.seq)).where(orders.c.shard == _value("shard"))
 
 
+def newest_id() -> Select[Any]:
+    """The largest id from one on that has some bits, by the primary key: no row before it is looked at."""
+    bits = orders.c.order_id.bitwise_and(_number("mask")) == _number("bits")
+    return select(func.max(orders.c.order_id)).where(and_(orders.c.order_id >= _number("at_least"), bits))
+
+
 def between() -> Select[Any]:
     """The rows that commands of a shard after one and before another have written."""
     after, before = (bindparam(name, type_=orders.c.seq.type) for name in ("after", "before"))
@@ -70,6 +76,10 @@ def between() -> Select[Any]:
 
 def _value(name: str) -> Any:
     return bindparam(name, type_=orders.c[name].type)
+
+
+def _number(name: str) -> Any:
+    return bindparam(name, type_=BigInteger())
 
 
 def _rows_of_arrays() -> Any:

@@ -99,6 +99,7 @@ class Statements(NamedTuple):
     statement."""
     order: Statement
     last_seq: Statement
+    newest_order_id: Statement
     orders_between: Statement
     begin: Statement | None
     """Before statements that belong together; None: SQLite's writer has begun, PostgreSQL needs only one."""
@@ -139,6 +140,7 @@ def statements(name: DialectName) -> Statements:
         put_orders_together=plain(order_statements.together(put_orders.sql)) if name == "sqlite" else None,
         order=_compiled(order_statements.read(), dialect),
         last_seq=_compiled(order_statements.last_seq(), dialect),
+        newest_order_id=_compiled(order_statements.newest_id(), dialect),
         orders_between=_compiled(order_statements.between(), dialect),
         begin=None if on_conflict else plain("BEGIN"),
         commit=None if on_conflict else plain("COMMIT"),

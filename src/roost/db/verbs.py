@@ -204,6 +204,11 @@ def last_seq(known: Statements, shard: int) -> Steps[int]:
     return int(found.rows[0][0] or 0)
 
 
+def newest_order_id(known: Statements, at_least: int, mask: int, bits: int) -> Steps[int]:
+    found = yield _query(known.newest_order_id, {"at_least": at_least, "mask": mask, "bits": bits})
+    return int(found.rows[0][0] or 0)
+
+
 def orders_between(known: Statements, shard: int, after: int, before: int) -> Steps[list[OrderRow]]:
     found = yield _query(known.orders_between, {"shard": shard, "after": after, "before": before})
     return [OrderRow(*row) for row in found.rows]

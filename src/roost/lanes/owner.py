@@ -13,6 +13,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -29,6 +30,27 @@ log = logging.getLogger("roost.lanes")
 
 STEP_S = 1.0
 """Time between two looks at every shard: a lease of six seconds is renewed four times."""
+
+GIVE_UP_AFTER = 3
+"""Takeovers of a shard that fail in a row before it is left to other servers."""
+
+FIRST_PAUSE_S = 8.0
+"""For how long then: others have to see that the shard is nobody's. Twice as long the next time."""
+
+MAX_PAUSE_S = 30.0
+"""No longer, since there may be no other server: what failed here may work again."""
+
+
+@dataclass(slots=True)
+class Failing:
+    """A shard that this server should own, and fails to take over."""
+
+    reason: str = ""
+    times: int = 0
+    """Under the present grant."""
+    pause_s: float = FIRST_PAUSE_S
+    until: float = 0.0
+    """It is left to others until then, by our clock."""
 
 
 class Keeper(Protocol):
@@ -89,7 +111,9 @@ class Ownership:
         self._free_since: dict[int, float] = {}
         self._starting: dict[int, asyncio.Task[None]] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
+        self.failing: dict[int, Failing] = {}
         self.takeovers = 0
+        self.takeover_faults = 0
 
     def address_of(self, number: int) -> str:
         """Where the owner of a shard takes commands; empty: nobody knows."""
@@ -146,14 +170,39 @@ class Ownership:
             await self._give_up(number, shard)
         if number in self.owned and not is_wanted:
             self._begin_leaving(number)
-        elif number in self.owned or is_wanted or number in self._former:
+        elif number in self.owned or number in self._former or self._should_try(number, is_wanted):
             if number in self._expired:
                 await self._end_expired(number)
             leading = await self._campaign(number)
             if leading is not None and number not in self.owned:
                 self._starting[number] = asyncio.create_task(self._begin(number, leading))
         else:
+            if number in self._tenures:
+                await self._resign(number)
             await self._ask(number)
+
+    def _should_try(self, number: int, is_wanted: bool) -> bool:
+        """Whether to take it over, and not to leave it to others for a while because that keeps failing.
+
+        What only our memory has is left to nobody: others would find the log as the store has lost it.
+        """
+        failing = self.failing.get(number)
+        if not is_wanted:
+            self.failing.pop(number, None)
+        elif failing is not None:
+            return failing.times < GIVE_UP_AFTER and self._clock.monotonic() >= failing.until
+        return is_wanted
+
+    async def _resign(self, number: int) -> None:
+        """Give up a grant under which the shard was never served: none of its ids was used."""
+        epoch = str(self._epochs[number])
+        await self._scripts[number].resign(holder=self.holder, epoch=epoch, high_water_ms=0)
+        self._tenures.pop(number, None)
+        if (failing := self.failing.get(number)) is not None:
+            said = {"shard": number, "reason": failing.reason, "pause_s": failing.pause_s}
+            log.error("takeovers keep failing: the shard is left to other servers for a while", extra=said)
+            failing.times, failing.until = 0, self._clock.monotonic() + failing.pause_s
+            failing.pause_s = min(failing.pause_s * 2, MAX_PAUSE_S)
 
     async def _campaign(self, number: int) -> Leading | None:
         """Renew or take the lease; None: it is another's."""
@@ -177,6 +226,7 @@ class Ownership:
         if isinstance(answer, Held):
             self.owners[number] = answer
             self._former.pop(number, None)
+            self.failing.pop(number, None)
             self._lose(number, f"{answer.server} owns it")
             return None
         if shard is not None and answer.epoch != shard.epoch:
@@ -191,7 +241,14 @@ class Ownership:
 
     async def _begin(self, number: int, leading: Leading) -> None:
         """`former` is given up only for a shard: an attempt that fails is repeated with it."""
-        shard = await self._keeper.take_over(number, self.holder, leading, self._former.get(number))
+        try:
+            shard = await self._keeper.take_over(number, self.holder, leading, self._former.get(number))
+        except Exception as error:
+            self.takeover_faults += 1
+            failing = self.failing.setdefault(number, Failing())
+            failing.reason, failing.times = str(error), failing.times + 1
+            raise
+        self.failing.pop(number, None)
         if shard is None:
             return
         if self._epochs.get(number) == leading.epoch:

@@ -18,7 +18,7 @@ import msgspec
 
 from roost.db.orders import LOST, OrderRow
 from roost.lanes.commands import Batch, Method, Turn, decode_command, encode
-from roost.lanes.ids import LaneIds, extract_shard
+from roost.lanes.ids import LaneIds, extract_shard, extract_time
 from roost.lanes.log import Log, Logged, NotLeading, Tail, Taken
 from roost.lanes.shard import Machine, Shard
 from roost.lanes.snapshots import Snapshots
@@ -62,6 +62,12 @@ class Written(Protocol):
     async def last_seq(self, shard: int) -> int:
         """The last command that it has heard of."""
 
+    async def newest_id(self, shard: int, at_ms: int) -> int:
+        """The largest order id that the shard made for this time or a later one; 0: none.
+
+        Whoever has written it since: a symbol that was moved took its orders along.
+        """
+
     async def rows_between(self, shard: int, after: int, before: int) -> Sequence[OrderRow]:
         """Those that commands between these two have written."""
 
@@ -95,6 +101,7 @@ class Recovery:
     ) -> Recovered | NotLeading:
         """`former`: ours until the store forgot the lease; its memory counts if nobody has written since."""
         written = await self._written.last_seq(self._number)
+        newest_id = await self._written.newest_id(self._number, at_ms)
         floor = max(written, former.seq if former is not None else 0)
         marker = Batch(at_ms, durability, [(_TAKEOVER, 0, 0, server.encode())])
         taken = await self._log.take_over(holder, epoch, floor, encode(marker))
@@ -107,7 +114,8 @@ class Recovery:
             for after, before in found.holes:
                 for row in await self._written.rows_between(self._number, after, before):
                     found.rows.append(self._corrected(found, row, epoch, taken.seq, at_ms))
-        found.ids.raise_floor(high_water_ms)
+                    self._seed(found, row.order_id)
+        found.ids.raise_floor(max(high_water_ms, extract_time(newest_id)))
         self._report(found, written)
         return found
 
@@ -155,8 +163,11 @@ class Recovery:
             found.seq = seq
             if rows:
                 found.rows += rows
-            if order_id and extract_shard(order_id) == self._number:
-                found.ids.seed(order_id)
+            self._seed(found, order_id)
+
+    def _seed(self, found: Recovered, order_id: int) -> None:
+        if order_id and extract_shard(order_id) == self._number:
+            found.ids.seed(order_id)
 
     def _apply(
         self, found: Recovered, turn: Turn, seq: int, method: int, lane: int, order_id: int, payload: bytes
@@ -172,7 +183,13 @@ class Recovery:
     def _corrected(self, found: Recovered, row: OrderRow, epoch: int, seq: int, at_ms: int) -> OrderRow:
         """A row that a lost command has written: the order as it is here, newer than what was lost."""
         known = found.machine.order(row.order_id) or row._replace(state=LOST)
-        return known._replace(shard=self._number, epoch=epoch, seq=seq, updated_ms=max(row.updated_ms, at_ms))
+        # Epochs of a store that lost everything, and whose clock is behind, begin below those of the rows.
+        return known._replace(
+            shard=self._number,
+            epoch=max(row.epoch, epoch),
+            seq=seq,
+            updated_ms=max(row.updated_ms, at_ms),
+        )
 
     def _report(self, found: Recovered, written: int) -> None:
         said = {"shard": self._number, "replayed": found.replayed, "seq": found.seq}

@@ -102,6 +102,10 @@ class Ledger:
             raise StoreUnavailable("the database is away")
         return max((row.seq for row in self.rows.values() if row.shard == shard), default=0)
 
+    async def newest_order_id(self, at_least: int, mask: int, bits: int) -> int:
+        ids = (order_id for order_id in self.rows if order_id >= at_least and order_id & mask == bits)
+        return max(ids, default=0)
+
     async def orders_between(self, shard: int, after: int, before: int) -> list[OrderRow]:
         return [row for row in self.rows.values() if row.shard == shard and after < row.seq < before]
 
@@ -265,7 +269,9 @@ class Server:
         failures_to_halt: int = 0,
         wanted: Collection[int] = range(16),
         traded: frozenset[str] = frozenset(),
+        ledger: Ledger | None = None,
     ) -> None:
+        ledger = ledger or hall.ledger
         self.name = name
         self.time = hall.time
         self.wanted = wanted
@@ -273,9 +279,9 @@ class Server:
         self.logs = FaultyStore(hall.store)
         self.trader = Trader()
         index = self.index = OrderIndex(hall.store, ttl_s=3600)
-        self.outbox = Outbox(hall.ledger)
+        self.outbox = Outbox(ledger)
         sessions = Sessions()
-        database = cast(Database, hall.ledger)
+        database = cast(Database, ledger)
         self.dispatch = Dispatch(hall.table, index, database, LAUNCHED_MS)
         pool = cast(Pool, Peers(hall))
         self.forwarding = Forwarding(pool, lambda number: self.ownership.address_of(number))

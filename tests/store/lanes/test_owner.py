@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import NoReturn, cast
 
 import msgspec
@@ -26,6 +27,7 @@ from roost.lanes.commands import (
 )
 from roost.lanes.fill_cursor import decode_followed
 from roost.lanes.ids import SHARDS
+from roost.lanes.owner import FIRST_PAUSE_S, GIVE_UP_AFTER, MAX_PAUSE_S
 from roost.lanes.placing import Placements
 from roost.lanes.selector import Spot
 from roost.lanes.snapshots import Snapshots
@@ -35,7 +37,7 @@ from roost.wire.codes import Code
 from roost.wire.connection import Call, Connection, call_of
 from roost.wire.frame import Frame
 from roost.wire.pool import Pool
-from tests.store.lanes.hall import TTL_MS, Hall, HallPlacements, Peers, Server
+from tests.store.lanes.hall import TTL_MS, Hall, HallPlacements, Ledger, Peers, Server
 from tests.store.lanes.test_committing import lose_tail
 
 
@@ -429,6 +431,86 @@ async def test_a_server_that_leaves_gives_up_what_expires_meanwhile(hall: Hall) 
 
     second = await hall.started("second", wanted=[number])
     assert list(second.ownership.owned) == [number]
+
+
+async def without_database(hall: Hall, shards: Collection[int]) -> tuple[Server, Ledger]:
+    """A server that owns shard 1, has lost its way to the database and should own these too."""
+    ledger = Ledger()
+    server = await hall.started("first", wanted=[1], ledger=ledger)
+    ledger.is_away = True
+    server.wanted = [1, *shards]
+    return server, ledger
+
+
+async def steps(hall: Hall, server: Server, seconds: int) -> None:
+    """A step each second, whatever fails in it."""
+    for _ in range(seconds):
+        await asyncio.gather(server.ownership.step(), return_exceptions=True)
+        await hall.pass_s(1)
+
+
+async def test_a_shard_at_which_takeovers_keep_failing_is_left_to_a_server_that_can(hall: Hall) -> None:
+    first, _ = await without_database(hall, [2, 3])
+
+    await steps(hall, first, GIVE_UP_AFTER + 1)
+    second = await hall.started("second", wanted=[2, 3])
+
+    assert sorted(second.ownership.owned) == [2, 3]
+    assert first.ownership.holds(1)
+    assert "database is away" in first.ownership.failing[2].reason
+    for _ in range(int(FIRST_PAUSE_S) + 1):
+        await second.ownership.step()
+        await steps(hall, first, 1)
+    assert not first.ownership.failing, "another has them"
+    assert first.ownership.address_of(2) == "second:1"
+    assert first.ownership.holds(1)
+
+
+async def test_a_shard_that_nobody_else_takes_is_tried_again_after_pauses_that_grow(hall: Hall) -> None:
+    server, ledger = await without_database(hall, [2])
+    await steps(hall, server, 200)
+    tried = server.ownership.takeover_faults
+    assert 3 * GIVE_UP_AFTER < tried < 200 / MAX_PAUSE_S * (GIVE_UP_AFTER + 1) + 3 * GIVE_UP_AFTER
+
+    ledger.is_away = False
+    await steps(hall, server, int(MAX_PAUSE_S) + 2)
+
+    assert sorted(server.ownership.owned) == [1, 2]
+    assert not server.ownership.failing
+    assert server.ownership.takeover_faults == tried
+
+
+async def test_a_shard_that_failed_and_is_not_wanted_any_more_is_free_at_once(hall: Hall) -> None:
+    first, _ = await without_database(hall, [2])
+    await steps(hall, first, 1)
+
+    first.wanted = [1]
+    await steps(hall, first, 1)
+    second = await hall.started("second", wanted=[2])
+
+    assert list(second.ownership.owned) == [2]
+    assert not first.ownership.failing
+
+
+async def test_g16_memory_that_the_store_may_lack_is_not_given_up_for_takeovers_that_fail(hall: Hall) -> None:
+    """Another owner would find the log as the store lost it."""
+    number = cast(int, hall.table.of("ACME")[0])
+    ledger = Ledger()
+    first = await hall.started("first", wanted=[number], ledger=ledger)
+    order = await first.new("ann", 1, "ACME")
+    await hall.store.call("FLUSHALL")
+    ledger.is_away = True
+
+    second = hall.server("second", wanted=[number])
+    for _ in range(3 * GIVE_UP_AFTER):
+        await steps(hall, first, 1)
+        await second.ownership.step()
+    assert not second.ownership.owned
+    assert list(first.ownership.failing) == [number]
+
+    ledger.is_away = False
+    await steps(hall, first, 2)
+    assert (await first.new("ann", 1, "ACME")) == order
 
 
 async def test_memory_is_not_forgotten_by_an_attempt_that_failed(hall: Hall) -> None:

@@ -11,12 +11,15 @@ import pytest
 from roost.core.errors import StoreUnavailable
 from roost.db.orders import LOST
 from roost.lanes.commands import Method, New, Side, State, decode_event, decode_outcome
+from roost.lanes.ids import SHARDS, pack
 from roost.servers.orders import closed
 from roost.store.keys.lanes import shard_keys
 from roost.store.scopes import shard as shard_scope
 from roost.testing import eventually
 from tests.store.lanes.hall import Hall, Server
 from tests.store.lanes.test_committing import lose_tail
+
+BEHIND_S = 600
 
 
 async def trade(server: Server, first: int, last: int, symbol: str = "ACME") -> None:
@@ -104,6 +107,51 @@ async def test_g16_what_the_log_has_lost_is_not_said_to_be_open_by_the_database(
     assert (await second.cancel("ann", 5, kept.order_id, "ACME")).state == State.CANCELLED
     await second.outbox.flush()
     assert hall.ledger.rows[kept.order_id].state == State.CANCELLED
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_g15_ids_that_only_the_database_knows_are_not_used_again(hall: Hall, is_moved: bool) -> None:
+    """The store comes back empty, on a host whose clock is behind: it has neither log nor mark."""
+    first = await hall.started("first")
+    made = [await first.new("ann", n, "ACME") for n in range(1, 4)]
+    await first.outbox.flush()
+    before = dict(hall.ledger.rows)
+    if is_moved:  # the symbol has left: its new shard wrote the rows
+        other = (made[0].shard + 1) % SHARDS
+        hall.ledger.rows = {order_id: row._replace(shard=other) for order_id, row in before.items()}
+    first.kill()
+    await hall.store.call("FLUSHALL")
+    hall.time.now_us -= BEHIND_S * 1_000_000
+
+    second = await hall.takes_over("second")
+    refused = await second.ask(Method.NEW, New("ann", 11, 0, "ACME", Side.BUY, 10, 5))
+    assert b"CLOCK_BEHIND" in refused.payload
+    hall.time.now_us += BEHIND_S * 1_000_000
+    await second.ownership.step()
+    again = [await second.new("ann", n, "ACME") for n in range(12, 15)]
+    await second.outbox.flush()
+
+    assert min(order.order_id for order in again) > max(order.order_id for order in made)
+    assert {hall.ledger.rows[order.order_id].state for order in again} == {State.OPEN}
+    if not is_moved:
+        assert {hall.ledger.rows[order_id].state for order_id in before} == {LOST}
+
+
+async def test_g15_ids_of_the_database_that_are_older_than_now_or_of_another_shard_hold_up_nothing(
+    hall: Hall,
+) -> None:
+    number = cast(int, hall.table.of("ACME")[0])
+    later = hall.time.now_ms(0) + 3_600_000
+    server = await hall.started("first", wanted=[number])
+    order = await server.new("ann", 1, "ACME")
+    await server.outbox.flush()
+    foreign = pack(later, (number + 1) % SHARDS, 0, 0)
+    hall.ledger.rows[foreign] = hall.ledger.rows[order.order_id]._replace(order_id=foreign)
+    server.kill()
+
+    second = await hall.takes_over("second", wanted=[number])
+
+    assert (await second.new("ann", 2, "ACME")).order_id > order.order_id
 
 
 async def test_fills_after_a_loss_are_not_taken_for_those_that_were_lost(hall: Hall) -> None:

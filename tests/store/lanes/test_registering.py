@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from socket import gethostname
+from time import time
 
 import pytest
 
+from roost.core.errors import StartFailed, Unavailable
 from roost.lanes.ids import SHARDS
+from roost.lanes.owner import Failing
 from roost.sdk.connect import connect
 from roost.sdk.direct.trade_words import address_of
 from roost.sdk.trade import OrderAccepted
+from roost.servers.orders import serving
 from roost.servers.orders.registering import OrdersIdentity
-from roost.servers.orders.serving import order_server
+from roost.servers.orders.serving import Running, order_server
 from roost.settings import Loaded, Settings
 from roost.testing import RunningServer, eventually, free_port
 
@@ -98,3 +103,61 @@ async def test_a_server_is_named_alike_in_discovery_and_leases(
         leases = await server.platform.lanes.shards()
         assert {one.address for one in leases.shards} == {address_of(known)}
         assert address_of(known) == f"{named}:{settings.orders.port}"
+
+
+async def test_a_server_that_is_fixed_to_shards_gets_them_from_one_that_has_all(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    def starting(name: str, **more: str) -> AbstractAsyncContextManager[Running]:
+        folder = tmp_path / name
+        folder.mkdir()
+        settings = settings_on(valkey, folder, **more)
+        return order_server(settings, OrdersIdentity(name), on_end=lambda: None, wait_s=5)
+
+    async with starting("902") as auto:
+        assert auto.ownership is not None
+        others = auto.ownership.owned
+        await eventually(lambda: len(others) == SHARDS, "all shards")
+
+        async with starting("901", ROOST_ORDERS__SHARDS="0-2,7") as fixed:
+            assert fixed.ownership is not None
+            own = fixed.ownership.owned
+            await eventually(lambda: sorted(own) == [0, 1, 2, 7], "its list", timeout_s=20)
+            assert sorted(others) == [number for number in range(SHARDS) if number not in own]
+
+
+async def test_a_server_that_fails_at_takeovers_is_not_ready_and_says_of_which_shards(
+    valkey: RunningServer, tmp_path: Path
+) -> None:
+    starting = order_server(
+        settings_on(valkey, tmp_path), OrdersIdentity("901"), on_end=lambda: None, wait_s=5
+    )
+    async with starting as server:
+        assert server.ownership is not None
+        await server.ready()
+
+        server.ownership.failing[3] = Failing("the database is away")
+        with pytest.raises(Unavailable, match=r"shards 3 cannot be taken over: the database is away"):
+            await server.ready()
+
+
+async def test_g15_a_store_whose_clock_is_a_year_ahead_is_not_believed_at_a_start_unless_that_is_said(
+    valkey: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of next year would stand in log and snapshot, and nothing below them could follow for a year."""
+    monkeypatch.setattr(serving, "host_ms", lambda: int(time() * 1000) - 365 * 86_400_000)
+
+    def starting(**more: str) -> AbstractAsyncContextManager[Running]:
+        settings = settings_on(valkey, tmp_path, **more)
+        return order_server(settings, OrdersIdentity("901"), on_end=lambda: None, wait_s=5)
+
+    with pytest.raises(StartFailed, match="one of them is wrong"):
+        async with starting():
+            pass
+    async with connect(valkey.url) as client:
+        assert not await client.discover("orders")
+
+    async with starting(ROOST_ORDERS__CLOCK="store") as server:
+        assert server.ownership is not None
+        owned = server.ownership.owned
+        await eventually(lambda: len(owned) == SHARDS, "its shards")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.lanes.clock import ADOPT_AFTER, MAX_STEP_MS, IdClock
+from roost.core.errors import StartFailed
+from roost.lanes.clock import ADOPT_AFTER, MAX_ADOPTED_MS, MAX_STEP_MS, IdClock, check_start
 from roost.lanes.ids import LaneIds
 
 START_MS = 1_795_000_000_000
@@ -167,3 +169,27 @@ def test_a_jittering_store_is_followed(jitters: list[int]) -> None:
     for owner.shift_ms in jitters:
         assert owner.renew() == [True]
     assert abs(owner.error_ms) <= MAX_STEP_MS // 2
+
+
+@pytest.mark.parametrize("apart_ms", [YEAR_MS, MAX_ADOPTED_MS + 1, -MAX_ADOPTED_MS - 1])
+def test_a_start_between_two_clocks_that_differ_widely_is_refused_and_says_what_each_says(
+    apart_ms: int,
+) -> None:
+    with pytest.raises(StartFailed, match="2026-11-18T") as refused:
+        check_start(START_MS + apart_ms, START_MS)
+    assert "ROOST_ORDERS__CLOCK=store" in refused.value.hint
+
+
+def test_a_start_says_both_times() -> None:
+    with pytest.raises(StartFailed) as refused:
+        check_start(START_MS + YEAR_MS, START_MS)
+    assert refused.value.message == (
+        "the store's clock says 2027-11-18T11:06:40Z, this host's 2026-11-18T11:06:40Z: one of them is wrong"
+    )
+
+
+@pytest.mark.parametrize("apart_ms", [0, MAX_ADOPTED_MS, -MAX_ADOPTED_MS])
+def test_clocks_that_differ_by_what_a_running_server_would_take_over_are_no_reason_not_to_start(
+    apart_ms: int,
+) -> None:
+    check_start(START_MS + apart_ms, START_MS)

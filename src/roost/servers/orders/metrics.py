@@ -37,6 +37,8 @@ class OrderMetrics:
         host, keeping = self._host, self._keeping
         yield gauge("roost_orders_shards_owned", "Shards that this server owns", len(self._ownership.owned))
         yield counter("roost_orders_takeovers", "Shards that it took over", self._ownership.takeovers)
+        faults = self._ownership.takeover_faults
+        yield counter("roost_orders_takeover_faults", "Takeovers of a shard that failed", faults)
         yield from self._by_shard()
         yield from self._became()
         ways = host.dispatch.counts

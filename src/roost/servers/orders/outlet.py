@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from roost.db.database import Database
 from roost.db.orders import OrderRow
 from roost.lanes.appending import after_writes
+from roost.lanes.ids import EPOCH_MS, SHARD_SHIFT, SHARDS, TIME_SHIFT
 from roost.lanes.index import OrderIndex
 from roost.lanes.outbox import Outbox
 from roost.servers.orders.sessions import Sessions
@@ -50,6 +51,11 @@ class Outlet:
     async def last_seq(self, shard: int) -> int:
         """The last command of a shard that the database has heard of."""
         return await self._database.last_seq(shard)
+
+    async def newest_id(self, shard: int, at_ms: int) -> int:
+        """The largest id of the shard from this millisecond on that the database has; 0: none."""
+        first = max(0, at_ms - EPOCH_MS) << TIME_SHIFT
+        return await self._database.newest_order_id(first, (SHARDS - 1) << SHARD_SHIFT, shard << SHARD_SHIFT)
 
     async def rows_between(self, shard: int, after: int, before: int) -> list[OrderRow]:
         """What the database has of commands of a shard between these two."""

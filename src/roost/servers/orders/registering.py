@@ -20,12 +20,16 @@ from roost.core.errors import RoostError, ServerIdTaken, StoreError
 from roost.sdk.client import Client
 from roost.sdk.connect import connect
 from roost.sdk.heart import Directive, Registration
+from roost.servers.orders.settings import parse_shards
 from roost.web.ops import OPS_PORT_ABOVE
 
 log = logging.getLogger("roost.orders")
 
 TYPE = "orders"
 """The service type of order servers in discovery."""
+
+FIXED_SHARDS = "shards"
+"""The label of an order server that is fixed to a list of shards: the others leave these to it."""
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 """Hosts to listen at that say nothing of where others reach it."""
@@ -131,10 +135,15 @@ def _registered(
         server_id=identity.server_id,
         version=identity.version,
         ports={"wire": own.port, "metrics": own.port + OPS_PORT_ABOVE},
+        labels=_labels(own.shards),
         health=HealthCheck("http", "metrics", "/healthz"),
         on_directive=partial(_heed, on_end=on_end),
         **where,
     )
+
+
+def _labels(shards: str) -> dict[str, str]:
+    return {} if shards == "auto" else {FIXED_SHARDS: ",".join(map(str, sorted(parse_shards(shards))))}
 
 
 def _heed(directive: Directive, on_end: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from roost.app import Platform, open_platform
 from roost.core.errors import Unavailable
 from roost.core.tracing import Tracer
 from roost.db.database import Database, open_database
-from roost.lanes.clock import IdClock
+from roost.lanes.clock import IdClock, check_start
 from roost.lanes.commands import Durability
 from roost.lanes.dispatch import Dispatch
 from roost.lanes.durability import check_durability
@@ -43,7 +43,14 @@ from roost.servers.orders.metrics import OrderMetrics
 from roost.servers.orders.order_rows import OrderRows
 from roost.servers.orders.outlet import Outlet
 from roost.servers.orders.reading import Reading
-from roost.servers.orders.registering import ANY_ADDRESS, TYPE, OrdersIdentity, Registering, registering
+from roost.servers.orders.registering import (
+    ANY_ADDRESS,
+    FIXED_SHARDS,
+    TYPE,
+    OrdersIdentity,
+    Registering,
+    registering,
+)
 from roost.servers.orders.relocation import Forgetting, Relocation
 from roost.servers.orders.sessions import Sessions
 from roost.servers.orders.settings import parse_shards
@@ -100,6 +107,9 @@ class Running:
             raise Unavailable(f"starting: {self.registering.why_not}")
         if me.ended is not None:
             raise Unavailable(f"this instance was {me.ended}")
+        if failing := self.ownership.failing:
+            numbers, reason = ", ".join(map(str, sorted(failing))), next(iter(failing.values())).reason
+            raise Unavailable(f"shards {numbers} cannot be taken over: {reason}")
         check_loops(self.platform.store.loops)
         return Ready("ready")
 
@@ -121,13 +131,17 @@ async def _wanted(running: Running, members: Members, shards: str) -> Collection
         return ()
     if shards != "auto":
         return parse_shards(shards)
-    owners = {held.server for held in ownership.owners.values()}
+    owners = {number: held.server for number, held in ownership.owners.items()}
     return await members.share(ownership.free_s(), owners)
 
 
-async def _servers(platform: Platform, group: str) -> Collection[str]:
+async def _servers(platform: Platform, group: str) -> Mapping[str, Collection[int]]:
     found = await platform.discovery.discover(TYPE, group)
-    return {one.server_id or one.instance_id for one in found.instances if one.willing}
+    return {
+        one.server_id or one.instance_id: parse_shards(one.labels.get(FIXED_SHARDS, ""))
+        for one in found.instances
+        if one.willing
+    }
 
 
 @asynccontextmanager
@@ -161,6 +175,7 @@ async def order_server(
         )
         durability = Durability[settings.lanes.durability.upper()]
         await check_durability(platform.store, durability)
+        ids = await _id_clock(platform.store, own.clock == "checked")
         # A link of its own for the logs: it may wait for the disk, and nobody waits behind it.
         logs = await stack.enter_async_context(platform.link_beside("roost-orders-log"))
         database = await stack.enter_async_context(
@@ -168,7 +183,7 @@ async def order_server(
         )
         running.platform = platform
         running.registering = await stack.enter_async_context(registering(platform, identity, on_end))
-        parts = await _assemble(running, platform, logs, database, durability, identity, secret)
+        parts = await _assemble(running, platform, logs, database, ids, durability, identity, secret)
         parts.keeping.erase = erase
         server = WireServer(secret=secret, role=TYPE, version=identity.version, limits=settings.wire.limits())
         parts.host.serve(server, platform.tracer)
@@ -201,14 +216,13 @@ async def _assemble(
     platform: Platform,
     logs: Store,
     database: Database,
+    ids: IdClock,
     durability: Durability,
     identity: OrdersIdentity,
     secret: bytes,
 ) -> Parts:
     settings = platform.settings
     lanes, own, store = settings.lanes, settings.orders, platform.store
-    seconds, micros = await store.call("TIME", idempotent=True)
-    ids = IdClock(int(seconds) * 1000 + int(micros) // 1000, time.monotonic())
     index = OrderIndex(store, ttl_s=lanes.index_seconds)
     outbox = Outbox(database, loops=store.loops)
     sessions = Sessions()
@@ -256,6 +270,19 @@ async def _assemble(
     forgetting = Forgetting(host, database, lambda: ids.now_ms(time.monotonic()))
     loops = [placements.run, *_moves(store, relocation, forgetting)]
     return Parts(host, reading, ownership, keeping, index, outbox, peers, loops)
+
+
+async def _id_clock(store: Store, is_checked: bool) -> IdClock:
+    seconds, micros = await store.call("TIME", idempotent=True)
+    store_ms, at = int(seconds) * 1000 + int(micros) // 1000, time.monotonic()
+    if is_checked:
+        check_start(store_ms, host_ms())
+    return IdClock(store_ms, at)
+
+
+def host_ms() -> int:
+    """Milliseconds since 1970 by this host's wall clock."""
+    return int(time.time() * 1000)
 
 
 def _moves(

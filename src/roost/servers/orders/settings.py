@@ -25,6 +25,13 @@ class OrdersSettings:
         "",
         "Symbols that are traded, a comma list; for others only cancels are taken. Empty: any symbol is.",
     )
+    clock: str = setting(
+        "checked",
+        "Order ids are numbered by the store's clock. checked: no start where it is more than an hour from "
+        "this host's, since ids of a clock that is ahead cannot be taken back; store: no comparison, for a "
+        "start on a host whose own clock is the wrong one.",
+        choices=("checked", "store"),
+    )
     stop_ms: int = setting(10_000, "How long a clean stop may take to hand everything over.")
 
     def faults(self) -> list[str]:
