@@ -57,8 +57,7 @@ ctx.expire_limit, ctx.scan_limit = args.expire_limit, args.scan_limit
 world_clock(keys, ctx, args.max_step_ms)
 
 local expired = world_expire(keys, ctx)
-local room, free, capacity = world_room(keys, ctx)
-ctx.capacity = capacity
+local room, free = world_room(keys, ctx)
 if not ctx.is_heard then
   room, free = 0, 0
 end
