@@ -246,6 +246,10 @@ async def test_who_lost_the_place_learns_it_also_far_back(gate: Gate) -> None:
     assert (await gate.status("u020", receipts["u020"]))["status"] == "NONE"
     again = await gate.enter("u020")
     assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
+    stale = await gate.status("u020", receipts["u020"])
+    assert (stale["status"], stale["rank"]) == ("WAITING", again["rank"]), (
+        "their old receipt is worth nothing"
+    )
     before = gate.calls
     await gate.world.room.board.get()
     assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"

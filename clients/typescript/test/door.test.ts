@@ -335,22 +335,22 @@ test("g12: a refusal of the moment loses no leave", async () => {
 });
 
 for (const [life, kept] of [["1", 32], ["2", 0]] as const) {
-test(`leaves that stay forbidden in life ${life} hold up no others, and ${kept} are tried again`, async () => {
-  const told: string[] = [];
-  let asked = 0;
-  const leaves = new Leaves(async guest => {
-    asked++;
-    if (guest.life === "1") throw new Forbidden("nothing proves it");
-    told.push(guest.userId);
-  }, () => life);
-  const guest = { nickname: "", region: "", traceparent: "" };
-  for (let n = 0; n < 32; n++) leaves.add({ ...guest, userId: `u${n}`, connection: `c${n}`, life: "1" }, "dropped");
-  leaves.add({ ...guest, userId: "ann", connection: "c", life: "2" }, "dropped");
-  await leaves.tell();
-  assert.deepEqual([told, asked, leaves.dropped], [["ann"], 33, kept]);
-  await leaves.tell();
-  assert.equal(asked, 33 + kept);
-});
+  test(`leaves that stay forbidden in life ${life} hold up no others, and ${kept} are tried again`, async () => {
+    const told: string[] = [];
+    let asked = 0;
+    const leaves = new Leaves(async guest => {
+      asked++;
+      if (guest.life === "1") throw new Forbidden("nothing proves it");
+      told.push(guest.userId);
+    }, () => life);
+    const guest = { nickname: "", region: "", traceparent: "" };
+    for (let n = 0; n < 32; n++) leaves.add({ ...guest, userId: `u${n}`, connection: `c${n}`, life: "1" }, "dropped");
+    leaves.add({ ...guest, userId: "ann", connection: "c", life: "2" }, "dropped");
+    await leaves.tell();
+    assert.deepEqual([told, asked, leaves.dropped], [["ann"], 33, kept]);
+    await leaves.tell();
+    assert.equal(asked, 33 + kept);
+  });
 }
 
 test("a leave is told later if not now, and who dropped is counted until then", async () => {
