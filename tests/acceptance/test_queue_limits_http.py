@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse
 
+from roost.core.passes import Passes
+from roost.core.signing import parse_keys
 from roost.gateway.settings import GatewaySettings
 from roost.testing import RunningServer
 from roost.waitingroom import desk
@@ -213,8 +215,9 @@ async def test_a_vip_whose_ticket_ended_is_not_told_a_place_in_the_base_line(
     settings = settings_for(tmp_path, "lan", queue=SMALL, queue_keys=QUEUE_KEYS, ticket_keys=TICKET_KEYS)
     async with open_gate(server, settings) as gate:
         users = [f"u{n:03}" for n in range(40)]
-        for user in users:
-            await gate.enter(user, signature=signature(user))
+        passes = Passes(parse_keys(QUEUE_KEYS), parse_keys(TICKET_KEYS))
+        receipts = [(await gate.enter(user, signature=signature(user)))["receipt"] for user in users]
+        seqs = [passes.receipt(shown, "main", user).seq for user, shown in zip(users, receipts, strict=True)]
         await gate.enter("vip", signature=signature("vip", class_="vip"))
         await gate.report(capacity=5)
         assert await gate.tick(1) == 5
@@ -222,7 +225,7 @@ async def test_a_vip_whose_ticket_ended_is_not_told_a_place_in_the_base_line(
         assert promoted["status"] == "PROMOTED"
         await gate.govern(mode="hold")
         await gate.tick(61)
-        await gate.world.room.touch([(user, 60_000) for user in users])
+        await gate.world.room.touch([(user, seq, 60_000) for user, seq in zip(users, seqs, strict=True)])
         gate.world.room.board.forget()
         told = await gate.status("vip", promoted["receipt"])
         assert (told["status"], told["rank"]) == ("WAITING", 1)
@@ -243,6 +246,10 @@ async def test_who_lost_the_place_learns_it_also_far_back(gate: Gate) -> None:
     assert (await gate.status("u020", receipts["u020"]))["status"] == "NONE"
     again = await gate.enter("u020")
     assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"
+    stale = await gate.status("u020", receipts["u020"])
+    assert (stale["status"], stale["rank"]) == ("WAITING", again["rank"]), (
+        "their old receipt is worth nothing"
+    )
     before = gate.calls
     await gate.world.room.board.get()
     assert (await gate.status("u020", again["receipt"]))["status"] == "WAITING"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -122,6 +123,21 @@ async def test_a_refused_return_to_a_held_place_is_not_hurried_by_the_stream(hom
         assert await page.value("tell(), backAt - Date.now() > 40000")
         await shows(page, "60")
         assert await page.value("asked") == ["POST"]
+
+
+async def test_a_game_server_that_hangs_is_given_up_and_the_next_answer_counts(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hung:  # the system takes the connection, nobody answers
+        async with page_of_a_held_world(home, "#userId=ann&nickname=Ann&signature=") as (_, page):
+            await shows(page, "your place in the line")
+            await page.value(f"""
+                const later = window.setTimeout, url = 'ws://127.0.0.1:{hung.getsockname()[1]}/';
+                var waits = [];
+                window.setTimeout = (run, ms) => {{ waits.push(ms); return later(run, ms / 20); }};
+                place({{status: 'PROMOTED', serverUrl: url, ticketId: 't', expiresInMs: 60000}});
+            """)
+            assert await page.value("[socket.readyState, waits]") == [0, [5000]]
+            await shows(page, "your place in the line")
+            assert await page.value("socket") is None
 
 
 async def test_a_gateway_that_is_away_costs_nothing_but_patience(home: Home) -> None:

@@ -99,7 +99,7 @@ export class Door {
   isKnown = false;
 
   readonly #room: Admission;
-  readonly #leaves = new Leaves((guest, how) => this.#release(guest, how));
+  readonly #leaves = new Leaves((guest, how) => this.#release(guest, how), () => this.#life);
   readonly #changed = new Flag();
   readonly #closing = new AbortController();
   /** Consumes under way, by connection: the first, or a retry. */

@@ -15,13 +15,17 @@ export interface Guest {
   readonly life: string;
 }
 
-/** Who left, until the waiting room knows it. */
+/** Who left, until the waiting room knows it. Of a life before the present one it holds nothing. */
 export class Leaves {
   /** By connection. */
   readonly #untold = new Map<string, { guest: Guest; how: How }>();
   #telling: Promise<void> | undefined;
 
-  constructor(private readonly release: (guest: Guest, how: How) => Promise<unknown>) {}
+  /** `life` is the server's present one. */
+  constructor(
+    private readonly release: (guest: Guest, how: How) => Promise<unknown>,
+    private readonly life: () => string,
+  ) {}
 
   has(connection: string): boolean {
     return this.#untold.has(connection);
@@ -33,7 +37,8 @@ export class Leaves {
 
   /** Whose place inside is to be held, which the waiting room does not know yet. */
   get dropped(): number {
-    return [...this.#untold.values()].filter(one => one.how === "dropped").length;
+    const life = this.life();
+    return [...this.#untold.values()].filter(one => one.how === "dropped" && one.guest.life === life).length;
   }
 
   /** Tell of all, of each once; what cannot be told now stays. Who calls while somebody tells waits for the same telling. */
@@ -60,7 +65,8 @@ export class Leaves {
     try {
       await this.release(one.guest, one.how);
     } catch (error) {
-      if (error instanceof Forbidden) return true;  // the proof of one life may be no good, that of others is
+      // The proof of one life may be no good, that of others is; a former life nothing will ever prove again.
+      if (error instanceof Forbidden && one.guest.life === this.life()) return true;
       if (!isRefusal(error) || error instanceof NotAuthenticated) return false;
     }
     if (this.#untold.get(one.guest.connection) === one) this.#untold.delete(one.guest.connection);

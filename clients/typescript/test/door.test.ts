@@ -334,20 +334,24 @@ test("g12: a refusal of the moment loses no leave", async () => {
   assert.deepEqual(room.released, ["ann dropped"]);
 });
 
-test("leaves that stay forbidden hold up no others, and are tried once each time", async () => {
-  const told: string[] = [];
-  let asked = 0;
-  const leaves = new Leaves(async guest => {
-    asked++;
-    if (guest.life === "1") throw new Forbidden("nothing proves it");
-    told.push(guest.userId);
+for (const [life, kept] of [["1", 32], ["2", 0]] as const) {
+  test(`leaves that stay forbidden in life ${life} hold up no others, and ${kept} are tried again`, async () => {
+    const told: string[] = [];
+    let asked = 0;
+    const leaves = new Leaves(async guest => {
+      asked++;
+      if (guest.life === "1") throw new Forbidden("nothing proves it");
+      told.push(guest.userId);
+    }, () => life);
+    const guest = { nickname: "", region: "", traceparent: "" };
+    for (let n = 0; n < 32; n++) leaves.add({ ...guest, userId: `u${n}`, connection: `c${n}`, life: "1" }, "dropped");
+    leaves.add({ ...guest, userId: "ann", connection: "c", life: "2" }, "dropped");
+    await leaves.tell();
+    assert.deepEqual([told, asked, leaves.dropped], [["ann"], 33, kept]);
+    await leaves.tell();
+    assert.equal(asked, 33 + kept);
   });
-  const guest = { nickname: "", region: "", traceparent: "" };
-  for (let n = 0; n < 32; n++) leaves.add({ ...guest, userId: `u${n}`, connection: `c${n}`, life: "1" }, "dropped");
-  leaves.add({ ...guest, userId: "ann", connection: "c", life: "2" }, "dropped");
-  await leaves.tell();
-  assert.deepEqual([told, asked, leaves.dropped], [["ann"], 33, 32]);
-});
+}
 
 test("a leave is told later if not now, and who dropped is counted until then", async () => {
   const room = new Room(), door = doorTo(room);
@@ -362,6 +366,19 @@ test("a leave is told later if not now, and who dropped is counted until then", 
   await door.tellLeaves();
   await door.report();
   assert.deepEqual([room.released.sort(), room.last.users], [["ann dropped", "bob clean"], 0]);
+});
+
+test("who dropped out of a former life is not counted in this one", async () => {
+  const room = new Room(), me = registration(), door = doorTo(room, me);
+  await door.report();
+  const ann = await door.consume(ticketOf("ann"));
+  await door.consume(ticketOf("bob"));
+  me.begin({ instanceId: "i-1", life: "8", ttlSeconds: 30, heartbeatIntervalMs: 10_000, proof: "p-8" });
+  await door.report();
+  room.refuseRelease = () => new TooManyRequests("one moment");
+  await door.leave(ann, "dropped");
+  await door.report();
+  assert.deepEqual([room.last.life, room.last.users], ["8", 1]);
 });
 
 test("a new life begins with everybody who is here", async () => {

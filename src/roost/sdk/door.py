@@ -160,7 +160,7 @@ class Door:
         self._counted = Counted()
         self._report_number = 0
         self._changed = asyncio.Event()
-        self._leaves = Leaves(self._release)
+        self._leaves = Leaves(self._release, lambda: self._life)
         self._entering = Entering()
         self.reported_at: float | None = None
         """Monotonic time of the last report that was taken."""

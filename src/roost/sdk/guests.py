@@ -30,10 +30,12 @@ class Guest:
 
 
 class Leaves:
-    """Who left, until the waiting room knows it."""
+    """Who left, until the waiting room knows it. Of a life before the present one it holds nothing."""
 
-    def __init__(self, release: Callable[[Guest, How], Awaitable[None]]) -> None:
+    def __init__(self, release: Callable[[Guest, How], Awaitable[None]], life: Callable[[], str]) -> None:
+        """`life` is the server's present one."""
         self._release = release
+        self._life = life
         self._untold: dict[str, tuple[Guest, How]] = {}
         """By connection."""
         self._telling = asyncio.Lock()
@@ -47,7 +49,8 @@ class Leaves:
     @property
     def dropped(self) -> int:
         """Whose place inside is to be held, which the waiting room does not know yet."""
-        return sum(how == "dropped" for _, how in self._untold.values())
+        life = self._life()
+        return sum(how == "dropped" and guest.life == life for guest, how in self._untold.values())
 
     @property
     def telling(self) -> bool:
@@ -67,6 +70,9 @@ class Leaves:
         try:
             await self._release(guest, how)
         except (*CURABLE, NotAuthenticated, Forbidden) as error:
+            if isinstance(error, Forbidden) and guest.life != self._life():
+                self._untold.pop(guest.connection, None)  # no key will prove that life again
+                return True
             log.warning("leave not told yet", extra={"userId": guest.user_id, "reason": error.message})
             return isinstance(error, Forbidden)  # of the proof of one life, not of everybody's
         except RoostError as error:

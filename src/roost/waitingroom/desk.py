@@ -82,14 +82,14 @@ class Desk:
     async def status(self, user: str, receipt: Receipt | None, limit_far: RateLimit) -> PlaceReply:
         """What they have. The store limits how often it is asked, `limit_far` how often we answer for it."""
         board_cache = self._room.board
-        if receipt is not None and user not in self._presence.unknown_to_store:
+        if receipt is not None and (user, receipt.seq) not in self._presence.unknown_to_store:
             board = board_cache.fresh() or await board_cache.get()
             far = self._from_afar(receipt, board, limit_far)
             if far is not None:
                 return far
         found = await self._room.status(user)
         if isinstance(found, answers.Waiting):
-            self._presence.unknown_to_store.discard(user)
+            self._presence.unknown_to_store.discard((user, found.seq))
             kept = board_cache.fresh()
             if kept is not None and kept.born:  # the common case, without two more coroutines
                 return self._near(user, found, kept, receipt)
@@ -143,7 +143,7 @@ class Desk:
         opens_ms = max(0, (board.opens_at_us - int(time.time() * 1e6)) // 1000)
         if opens_ms:
             rank, poll_ms = line.waiting, min(30_000, max(2000, opens_ms))
-        self._presence.mark(receipt.user, poll_ms)
+        self._presence.mark(receipt.user, receipt.seq, poll_ms)
         return self._waiting(
             receipt.user,
             board,
@@ -151,7 +151,7 @@ class Desk:
             seq=receipt.seq,
             line=receipt.line,
             rank=rank,
-            confirmed_at=max(receipt.at, self._presence.confirmed_at(receipt.user)),
+            confirmed_at=max(receipt.at, self._presence.confirmed_at(receipt.user, receipt.seq)),
             away_ahead=line.away,
             was_away=False,
             poll_ms=poll_ms,

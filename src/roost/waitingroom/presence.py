@@ -11,7 +11,7 @@ import time
 from roost.core.errors import StoreError
 from roost.core.loops import Loops
 from roost.waitingroom.keyring import KeyRing
-from roost.waitingroom.service import WaitingRoom
+from roost.waitingroom.service import Mark, WaitingRoom
 
 FLUSH_S = 0.5
 SIGN_S = 0.9
@@ -19,28 +19,33 @@ SIGN_S = 0.9
 BATCH_LIMIT = 500
 MAX_KEPT = 200_000
 
+Place = tuple[str, int]
+"""A user and the number of a place: an old receipt says nothing about the place that they have now."""
+
 
 class Presence:
-    """Marks of one world, sent twice a second, each person once."""
+    """Marks of one world, sent twice a second, each place once."""
 
     def __init__(self, room: WaitingRoom, loops: Loops | None = None, keyring: KeyRing | None = None) -> None:
         """With a `keyring` the sign says which key signs tickets here."""
         self._room = room
         self._keyring = keyring
         self._loops = loops or Loops()
-        self._marks: dict[str, int] = {}
-        self._confirmed: dict[str, float] = {}
+        self._marks: dict[Place, int] = {}
+        self._confirmed: dict[Place, float] = {}
         self._signed_at = float("-inf")
-        self.unknown_to_store: set[str] = set()
-        """People with a receipt and without a place: what the board says is not for them."""
+        self.unknown_to_store: set[Place] = set()
+        """Places of receipts that are not in the line: what the board says is not for whoever shows them."""
 
-    def mark(self, user: str, poll_ms: int) -> None:
-        if len(self._marks) < MAX_KEPT or user in self._marks:
-            self._marks[user] = poll_ms
+    def mark(self, user: str, seq: int, poll_ms: int) -> None:
+        """Somebody who shows a receipt of the place `seq` is there."""
+        place = (user, seq)
+        if len(self._marks) < MAX_KEPT or place in self._marks:
+            self._marks[place] = poll_ms
 
-    def confirmed_at(self, user: str) -> float:
-        """Unix seconds at which the store last took a mark of theirs from here; 0: not that we know."""
-        return self._confirmed.get(user, 0.0)
+    def confirmed_at(self, user: str, seq: int) -> float:
+        """Unix seconds at which the store last took a mark of this place from here; 0: not that we know."""
+        return self._confirmed.get((user, seq), 0.0)
 
     async def run(self) -> None:
         """For ever. Requests depend on it: people who are answered and never marked lose their place."""
@@ -61,19 +66,19 @@ class Presence:
         they are marked again when they next ask.
         """
         marks, self._marks = self._marks, {}
-        people = list(marks.items())
+        people = [(user, seq, poll_ms) for (user, seq), poll_ms in marks.items()]
         for at in range(0, len(people), BATCH_LIMIT):
             try:
                 await self._tell(people[at : at + BATCH_LIMIT])
             except StoreError as error:
-                self._marks = dict(people[at:]) | self._marks
+                self._marks = _marks_of(people[at:]) | self._marks
                 return error
             except Exception:
-                self._marks = dict(people[at + BATCH_LIMIT :]) | self._marks
+                self._marks = _marks_of(people[at + BATCH_LIMIT :]) | self._marks
                 raise
         return None
 
-    async def _tell(self, people: list[tuple[str, int]]) -> None:
+    async def _tell(self, people: list[Mark]) -> None:
         """Send marks; where the store does not know everybody, find out whom by halves."""
         known = await self._touch(people)
         if known == len(people):
@@ -82,20 +87,24 @@ class Presence:
         if known == 0:
             if len(self.unknown_to_store) >= MAX_KEPT:
                 self.unknown_to_store.clear()
-            self.unknown_to_store.update(user for user, _ in people)
+            self.unknown_to_store.update((user, seq) for user, seq, _ in people)
             return
         half = len(people) // 2
         await self._tell(people[:half])
         await self._tell(people[half:])
 
-    async def _touch(self, people: list[tuple[str, int]]) -> int:
+    async def _touch(self, people: list[Mark]) -> int:
         ticket_key = self._keyring.ticket_digests[:1] if self._keyring is not None else ()
         known = await self._room.touch(people, *ticket_key)
         self._signed_at = time.monotonic()
         return known
 
-    def _confirm(self, people: list[tuple[str, int]]) -> None:
+    def _confirm(self, people: list[Mark]) -> None:
         now = time.time()
         if len(self._confirmed) + len(people) > MAX_KEPT:
             self._confirmed.clear()  # then receipts are no younger than they show
-        self._confirmed.update((user, now) for user, _ in people)
+        self._confirmed.update(((user, seq), now) for user, seq, _ in people)
+
+
+def _marks_of(people: list[Mark]) -> dict[Place, int]:
+    return {(user, seq): poll_ms for user, seq, poll_ms in people}

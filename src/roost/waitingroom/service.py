@@ -46,6 +46,9 @@ log = logging.getLogger("roost.waitingroom")
 DROP_BATCH_LIMIT = 500
 STATUS_BATCH_LIMIT = 100
 
+Mark = tuple[str, int, int]
+"""A user is there: their id, the number of the place that they show, ms to their next call."""
+
 
 class WaitingRoom:
     """Who waits and who may enter, in one world."""
@@ -146,11 +149,11 @@ class WaitingRoom:
                 log.exception("an answer of the store cannot be read", extra={"world": self.world})
                 answer.set_exception(error)
 
-    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
-        """A gateway is there, and so are these people: (user, ms to their next call). `ticket_key` is the
-        digest of what it signs tickets with. Returns how many of them are in the line."""
+    async def touch(self, people: Sequence[Mark], ticket_key: str = "") -> int:
+        """A gateway is there, and so are these people. `ticket_key` is the digest of what it signs tickets
+        with. Returns how many of them are in the line, at the place that is named."""
         flat = [part for person in people for part in person]
-        return (await self.scripts.touch(ticket_key=ticket_key, users_and_poll_ms=flat)).count
+        return (await self.scripts.touch(ticket_key=ticket_key, marks=flat)).count
 
     async def leave(
         self, user: str, receipt: Receipt | None = None, *, kicked: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from roost.api.limits import MAX_COUNT, MAX_RATE
@@ -21,6 +21,10 @@ from roost.core.errors import InvalidInput
 from roost.waitingroom.model import Line, WorldBoard
 from roost.waitingroom.rules import Policy, eta_seconds, wait_seconds
 from roost.waitingroom.scripts import Seen
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+MICROSECOND = timedelta(microseconds=1)
+"""Times are counted in whole ones: a float rounds the last of the year 9999 into one that cannot be shown."""
 
 COUNTERS = (
     *("entries", "issued", "expired", "no_shows", "consumed", "gone", "left"),
@@ -131,7 +135,7 @@ def _class_view(policy: Policy, name: str, line: Line) -> ClassView:
 
 
 def _iso(us: int) -> str:
-    return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (EPOCH + us * MICROSECOND).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _micros(text: str) -> str:
@@ -144,7 +148,7 @@ def _micros(text: str) -> str:
         raise InvalidInput(f"opensAt {text[:40]!r} is no time", hint="write 2026-11-20T18:00:00Z") from None
     if moment.tzinfo is None:
         raise InvalidInput("opensAt needs a zone", hint="write 2026-11-20T18:00:00Z or …+09:00")
-    return str(int(moment.timestamp() * 1_000_000))
+    return str((moment - EPOCH) // MICROSECOND)
 
 
 def eta_of(board: WorldBoard, now_us: float) -> int | None:

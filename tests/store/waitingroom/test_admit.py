@@ -256,6 +256,20 @@ async def test_a_pace_is_a_mean_over_what_was_seen_of_it(world: World) -> None:
     assert (await world.numbers())["fast"] == "5000"
 
 
+async def test_what_a_repeated_tick_issues_is_counted_by_the_next(world: World) -> None:
+    """While people who are away hide those who are there, nothing is issued until the tick is repeated."""
+    await world.touch(*await world.crowd(100), poll_ms=60_000)
+    await world.report(cap=1000)
+    for _ in range(10):
+        await world.pass_ms(1000, issue=0)
+        assert (await world.tick(1)).issued == 1
+        assert (await world.tick(1)).issued == 1
+    await world.pass_ms(1000, issue=2)
+    numbers = await world.numbers()
+    assert [round(int(numbers[name]), -1) for name in ("fast", "slow")] == [2000, 2000]
+    assert "unpaced" not in numbers
+
+
 async def test_the_error_of_what_people_were_told_is_measured(world: World) -> None:
     await world.crowd(10)
     await world.report(cap=100)

@@ -26,7 +26,7 @@ from roost.waitingroom.scripts import (
     Used,
 )
 from tests.store.examples import SEEDS, for_each
-from tests.store.waitingroom.world import MS, SECOND, State, World, invariants
+from tests.store.waitingroom.world import MS, SECOND, TICKET_MS, State, World, invariants
 
 USERS = [f"u{number:02}" for number in range(14)]
 SERVERS = ["s1", "s2", "s3"]
@@ -67,6 +67,30 @@ async def test_g10_a_report_from_before_a_consume_frees_nothing(world: World) ->
     assert (await world.tick()).issued == 0
     await world.report(cap=1, n=0, k=1)
     assert (await world.tick()).issued == 1
+
+
+async def test_g10_a_place_held_on_a_server_that_ended_is_no_room_for_others(world: World) -> None:
+    """Who comes back gets a ticket all the same: refused, the hold would run out and the place be lost."""
+    await world.report("s1", cap=2)
+    for user in ("ann", "bob"):
+        await world.gets_ticket(user)
+        await world.goes_in(user)
+    for user in ("ann", "bob"):
+        await world.release(user, "dropped")
+    await world.report("s2", cap=1)
+    await world.drop("s1")
+    tickets = [await world.gets_ticket(user) for user in ("ann", "bob")]
+    await world.waits("new")
+    assert (await world.tick()).issued == 0, "two tickets for one place"
+
+    assert isinstance(await world.consume("ann", tickets[0].tid, "s2"), Admitted)
+    assert await world.consume("bob", tickets[1].tid, "s2") == ServerFull()
+    await world.pass_ms(TICKET_MS, polling=["bob", "new"], issue=100)
+    assert await world.line_of() == ["bob", "new"]
+    await world.report("s2", cap=2, n=1, k=1)
+    assert (await world.tick()).issued == 1
+    assert isinstance(await world.status("bob"), Offered)
+    await invariants(world)
 
 
 async def test_g10_tickets_inside_and_held_places_are_one_budget(world: World) -> None:

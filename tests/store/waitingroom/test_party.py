@@ -131,6 +131,38 @@ async def test_a_party_larger_than_the_world_blocks_nobody_and_goes_on_alone_in_
     assert (await has_ticket(world, "ann", "bob", "carl")).count(True) == 2
 
 
+async def old_is_full_and_closed(world: World) -> None:
+    """Four people stay on a server that is out of service; the other one takes two."""
+    await world.report("old", cap=4, n=4)
+    await world.shows("old", state="0")
+    await world.report("new", cap=2)
+
+
+async def test_a_party_larger_than_what_open_servers_can_take_blocks_nobody(world: World) -> None:
+    await old_is_full_and_closed(world)
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.waits("dora")
+    assert (await world.tick()).issued == 1
+    assert await has_ticket(world, "dora", "ann") == [True, False]
+    await world.pass_ms(301_000, polling=["ann", "bob", "carl"], issue=100)
+    assert (await has_ticket(world, "ann", "bob", "carl")).count(True) == 2
+    await invariants(world)
+
+
+async def test_a_party_larger_than_the_limit_leaves_open_servers_blocks_nobody(world: World) -> None:
+    await old_is_full_and_closed(world)
+    await world.report("new", cap=10)
+    await world.mode(limit="6")
+    await comes(world, "p", "ann", "bob", "carl")
+    await world.waits("dora")
+    assert (await world.tick()).issued == 1
+    assert await has_ticket(world, "dora", "ann") == [True, False]
+    await world.mode(limit="7")
+    assert (await world.tick()).issued == 0, "now it can, once there is room: nobody overtakes it"
+    await world.mode(limit="8")
+    assert (await world.tick()).issued == 3
+
+
 async def test_a_party_may_overdraw_the_rate_and_the_rate_is_kept_in_the_long_run(world: World) -> None:
     await world.mode(rate="2")
     await comes(world, "p", "ann", "bob", "carl")

@@ -212,3 +212,38 @@ async def test_a_repeated_report_of_a_life_that_waits_is_told_that_it_waits(worl
         assert await world.report("s1", number=number, cap=number, shown=False) == Pending()
     await world.shows("s1")
     assert (await invariants(world)).servers["s1"].capacity == 5
+
+
+async def test_what_waits_under_a_life_that_ends_unseen_is_forgotten_with_it(any_world: World) -> None:
+    """Registered, reported and died before the leader wrote anything of it."""
+    world = any_world
+    await world.report("s1", life=7, shown=False)
+    await world.report("s2", life=7, shown=False)
+    await world.lead()
+    await world.sync(("s1", 8, "-"))
+    assert (await world.board()).pending[::2] == ["s1", "s2"], "another life of it"
+    await world.sync(("s1", 7, "-"))
+    assert (await world.board()).pending[::2] == ["s2"]
+    await world.drop("s2", life=7)
+    assert (await world.board()).pending == []
+
+
+async def test_a_report_that_waits_in_vain_ends_a_minute_after_the_last(world: World) -> None:
+    await world.report("gone", life=7, shown=False)
+    await world.report("here", life=7, shown=False)
+    await world.pass_ms(40_000)
+    await world.report("here", life=7, shown=False)
+    await world.pass_ms(20_000)
+    assert (await world.board()).pending[::2] == ["here"]
+    await world.shows("here")
+    await world.pass_ms(60_000)
+    assert (await world.board()).servers[::2] == ["here"]
+    assert await world.store.call("ZCARD", world.key("pending_at")) == 0
+
+
+async def test_a_report_whose_time_was_not_kept_ends_too(world: World) -> None:
+    """A process of a former version wrote it."""
+    await world.report("gone", life=7, shown=False)
+    await world.store.call("DEL", world.key("pending_at"), key=world.key("pending_at"))
+    await world.pass_ms(61_000)
+    assert (await world.board()).pending == []

@@ -42,3 +42,16 @@ async def test_only_who_is_in_the_line_counts(world: World) -> None:
     await world.leave("out")
     assert await world.touch("in", "out", "ticket", "unknown") == Touched(0)
     assert (await invariants(world)).people.keys() == {"in", "out", "ticket"}
+
+
+async def test_who_has_another_place_by_now_is_not_there_by_a_receipt_of_the_former_one(world: World) -> None:
+    former = (await world.waits("ann")).seq
+    await world.leave("ann", "kicked")
+    await world.crowd(2)
+    present = (await world.waits("ann")).seq
+    assert await world.touch("ann", seq=former) == Touched(0)
+    assert await world.touch("ann", seq=present) == Touched(1)
+
+    await world.pass_ms(3000 + LATE_MS)
+    assert await world.touch("ann", seq=former) == Touched(0)
+    assert "ann" in await world.line_of("away")

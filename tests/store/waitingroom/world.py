@@ -152,9 +152,14 @@ class World:
         assert isinstance(found, Waiting), found
         return found.rank
 
-    async def touch(self, *users: str, poll_ms: int = 2000) -> Touched:
-        flat = [part for user in users for part in (user, str(poll_ms))]
-        return await self.scripts.touch(ticket_key="", now=self.now, users_and_poll_ms=flat)
+    async def touch(self, *users: str, poll_ms: int = 2000, seq: int | None = None) -> Touched:
+        """They show a receipt of the place `seq`; without it, of the one that they have."""
+        people = await asyncio.gather(*(self.person(user) for user in users if seq is None))
+        seqs = [person.get("seq", "0") for person in people] or [str(seq)] * len(users)
+        marks = [
+            part for user, place in zip(users, seqs, strict=True) for part in (user, place, str(poll_ms))
+        ]
+        return await self.scripts.touch(ticket_key="", now=self.now, marks=marks)
 
     async def leave(
         self, user: str = "ann", cause: str = "left", seq: int | str = ""

@@ -460,8 +460,9 @@ async def test_g12_a_refusal_of_the_moment_loses_no_leave(error: RoostError) -> 
     assert room.released == [("ann", "dropped")]
 
 
-async def test_leaves_that_stay_refused_hold_up_no_others() -> None:
-    """A proof by a key that was dropped, of a life before this one."""
+@pytest.mark.parametrize(("life", "kept"), [("1", TOLD_AT_ONCE), ("2", 0)])
+async def test_leaves_that_stay_refused_hold_up_no_others(life: str, kept: int) -> None:
+    """By a key that was dropped: those of a former life are over: the store holds nothing of it."""
     told: list[str] = []
     asked = 0
 
@@ -472,14 +473,16 @@ async def test_leaves_that_stay_refused_hold_up_no_others() -> None:
             raise Forbidden("nothing proves it")
         told.append(guest.user_id)
 
-    leaves = Leaves(release)
+    leaves = Leaves(release, lambda: life)
     for number in range(TOLD_AT_ONCE):
         leaves.add(Guest(f"u{number}", "", "", f"c{number}", "1"), "dropped")
     leaves.add(Guest("ann", "", "", "c", "2"), "dropped")
     await leaves.tell()
     assert told == ["ann"]
     assert asked == TOLD_AT_ONCE + 1, "each once"
-    assert leaves.dropped == TOLD_AT_ONCE
+    assert leaves.dropped == kept
+    await leaves.tell()
+    assert asked == TOLD_AT_ONCE + 1 + kept
 
 
 async def test_leaves_are_not_all_tried_while_nobody_answers() -> None:
@@ -489,7 +492,7 @@ async def test_leaves_are_not_all_tried_while_nobody_answers() -> None:
         tried.append(guest.user_id)
         raise StoreUnavailable
 
-    leaves = Leaves(release)
+    leaves = Leaves(release, lambda: "1")
     for number in range(2 * TOLD_AT_ONCE):
         leaves.add(Guest(f"u{number}", "", "", f"c{number}", "1"), "dropped")
     await leaves.tell()
@@ -519,6 +522,18 @@ async def test_a_new_life_begins_with_everybody_who_is_here() -> None:
     await door.consume(ticket_of("cid"))
     await door.report()
     assert (room.reports[-1].counted, room.most) == (1, 3)
+
+
+async def test_who_dropped_out_of_a_former_life_is_not_counted_in_this_one() -> None:
+    room, me = Room(), registration()
+    door = door_to(room, me)
+    ann, _ = [await door.consume(ticket_of(user)) for user in ("ann", "bob")]
+    me.life = "8"
+    await door.report()
+    room.script.refuse("release", StoreUnavailable())
+    await door.leave(ann, "dropped")
+    await door.report()
+    assert (room.reports[-1].life, room.reports[-1].users) == ("8", 1)
 
 
 async def test_who_was_let_into_an_earlier_life_is_sent_back() -> None:

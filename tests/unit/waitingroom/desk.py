@@ -42,6 +42,8 @@ class Room:
         self.world = "main"
         self.asked: list[str] = []
         self.there: set[str] = set()
+        self.place_of: dict[str, int] = {}
+        """Where somebody stands, if not where their receipt says."""
         self.board = BoardCache(self._read)
         self.on_paper = board
         """The board as it is when it is read next."""
@@ -63,9 +65,10 @@ class Room:
     async def leave(self, user: str, receipt: Receipt | None = None) -> Any:
         return await self.status(user)
 
-    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
-        self.there.update(user for user, _ in people)
-        return len(people)
+    async def touch(self, people: Sequence[tuple[str, int, int]], ticket_key: str = "") -> int:
+        there = [user for user, seq, _ in people if self.place_of.get(user, seq) == seq]
+        self.there.update(there)
+        return len(there)
 
 
 class SilentFeed:

@@ -82,12 +82,29 @@ async def test_in_a_small_line_everybody_is_near() -> None:
 
 
 async def test_whom_the_store_does_not_know_is_asked_for_until_it_does() -> None:
-    here = place(waiting())
-    here.presence.unknown_to_store.add("ann")
+    here = place(waiting(seq=BORN + FAR))
+    here.presence.unknown_to_store.add(("ann", BORN + FAR))
     await here.status(here.receipt(FAR))
     assert here.room.asked == ["ann"]
     await here.status(here.receipt(FAR))
     assert here.room.asked == ["ann"], "now they are answered from the board again"
+
+
+async def test_a_receipt_of_a_place_that_is_gone_is_answered_by_the_store_and_never_signed_again() -> None:
+    """Kicked, and entered again at the end: the old receipt shall not stand ahead of all after a wipe."""
+    here = place(waiting(60_000, seq=BORN + 60_000))
+    here.room.place_of["ann"] = BORN + 60_000
+    old = here.receipt(FAR)
+    told = await here.status(old)
+    assert here.keyring.passes.receipt(told.receipt, "main", "ann").at == old.at
+    await here.presence.flush()
+    for asked in (1, 2):
+        told = await here.status(old)
+        assert here.room.asked == ["ann"] * asked
+        assert here.keyring.passes.receipt(told.receipt, "main", "ann").seq == BORN + 60_000
+        await here.presence.flush()
+    await here.status(here.receipt(60_000))
+    assert len(here.room.asked) == 2, "the place that they have is answered from the board"
 
 
 @pytest.mark.parametrize(("shown", "rank"), [(2, 2), (9, 3), (0, 3)])

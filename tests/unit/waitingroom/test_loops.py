@@ -60,10 +60,10 @@ class TouchedRoom:
         self.fail = Faulty(*errors)
         self.marks: dict[str, int] = {}
 
-    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
+    async def touch(self, people: Sequence[tuple[str, int, int]], ticket_key: str = "") -> int:
         if people:  # else it is only the sign that a gateway is there
             self.fail()
-        self.marks |= dict(people)
+        self.marks |= {user: poll_ms for user, _, poll_ms in people}
         return len(people)
 
 
@@ -73,9 +73,9 @@ async def test_presence_comes_back_and_tells_of_who_asks_later(error: Exception)
     loops, room = Loops(clock), TouchedRoom(error)
     presence = Presence(cast(WaitingRoom, room), loops)
     async with running(presence.run()):
-        presence.mark("ann", 1000)
+        presence.mark("ann", 1, 1000)
         await clock.advance(2.0)
-        presence.mark("bob", 1000)
+        presence.mark("bob", 2, 1000)
         await clock.advance(2.0)
     kept = {"ann": 1000} if isinstance(error, StoreUnavailable) else {}
     assert room.marks == {**kept, "bob": 1000}
@@ -88,7 +88,7 @@ async def test_a_process_whose_presence_fails_is_not_ready() -> None:
     loops, room = Loops(clock), TouchedRoom(*[StoreUnavailable("away")] * 100)
     presence = Presence(cast(WaitingRoom, room), loops)
     async with running(presence.run()):
-        presence.mark("ann", 1000)
+        presence.mark("ann", 1, 1000)
         await clock.advance(FAILING_S + 3)
         assert loops.fault().startswith("presence main has failed")
         room.fail.errors.clear()
@@ -104,7 +104,7 @@ async def test_one_batch_of_marks_that_fails_does_not_hold_up_the_others(
     room = TouchedRoom(ZeroDivisionError())
     presence = Presence(cast(WaitingRoom, room))
     for n in range(5):
-        presence.mark(f"u{n}", 1000)
+        presence.mark(f"u{n}", n, 1000)
     with pytest.raises(ZeroDivisionError):
         await presence.flush()
     assert await presence.flush() is None

@@ -23,11 +23,11 @@ class Room:
         self.sizes: list[int] = []
         self.away = False
 
-    async def touch(self, people: Sequence[tuple[str, int]], ticket_key: str = "") -> int:
+    async def touch(self, people: Sequence[tuple[str, int, int]], ticket_key: str = "") -> int:
         if self.away:
             raise StoreUnavailable
         self.sizes.append(len(people))
-        known = [(user, poll_ms) for user, poll_ms in people if user not in self.unknown]
+        known = [(user, poll_ms) for user, _, poll_ms in people if user not in self.unknown]
         self.marks |= dict(known)
         return len(known)
 
@@ -41,8 +41,8 @@ async def test_everybody_is_told_once_in_parts(monkeypatch: pytest.MonkeyPatch) 
     room = Room()
     marks = presence(room)
     for n in range(25):
-        marks.mark(f"u{n}", 1000)
-        marks.mark(f"u{n}", 2000)
+        marks.mark(f"u{n}", n, 1000)
+        marks.mark(f"u{n}", n, 2000)
     await marks.flush()
     await marks.flush()
     assert room.sizes == [10, 10, 5]
@@ -54,11 +54,11 @@ async def test_everybody_is_told_once_in_parts(monkeypatch: pytest.MonkeyPatch) 
 async def test_what_could_not_be_told_is_told_later_and_newer_marks_win() -> None:
     room = Room()
     marks = presence(room)
-    marks.mark("ann", 1000)
-    marks.mark("bob", 1000)
+    marks.mark("ann", 1, 1000)
+    marks.mark("bob", 2, 1000)
     room.away = True
     await marks.flush()
-    marks.mark("ann", 5000)
+    marks.mark("ann", 1, 5000)
     room.away = False
     await marks.flush()
     assert room.marks == {"ann": 5000, "bob": 1000}
@@ -71,9 +71,9 @@ async def test_exactly_those_without_a_place_are_found(count: int, data: st.Data
     room = Room(unknown)
     marks = presence(room)
     for user in users:
-        marks.mark(user, 1000)
+        marks.mark(user, 7, 1000)
     await marks.flush()
-    assert marks.unknown_to_store == unknown
+    assert marks.unknown_to_store == {(user, 7) for user in unknown}
     assert room.marks.keys() == set(users) - unknown
 
 
@@ -81,9 +81,9 @@ async def test_one_among_many_is_found_with_few_calls() -> None:
     room = Room({"u77"})
     marks = presence(room)
     for n in range(500):
-        marks.mark(f"u{n}", 1000)
+        marks.mark(f"u{n}", n, 1000)
     await marks.flush()
-    assert marks.unknown_to_store == {"u77"}
+    assert marks.unknown_to_store == {("u77", 77)}
     assert len(room.sizes) <= 2 * 9 + 1
 
 
@@ -92,8 +92,9 @@ async def test_a_mark_that_the_store_took_confirms_the_place_and_no_other_does()
     marks = presence(room)
     before = time.time()
     for user in ("ann", "kicked"):
-        marks.mark(user, 1000)
-    assert marks.confirmed_at("ann") == 0.0
+        marks.mark(user, 7, 1000)
+    assert marks.confirmed_at("ann", 7) == 0.0
     await marks.flush()
-    assert before <= marks.confirmed_at("ann") <= time.time()
-    assert marks.confirmed_at("kicked") == 0.0
+    assert before <= marks.confirmed_at("ann", 7) <= time.time()
+    assert marks.confirmed_at("kicked", 7) == 0.0
+    assert marks.confirmed_at("ann", 6) == 0.0, "the place that they had before"

@@ -60,6 +60,15 @@ def test_odd_changes_are_refused(patch: WorldPatch) -> None:
         changes_in(patch)
 
 
+@pytest.mark.parametrize("opens_at", ["9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999Z"])
+def test_an_opening_is_kept_and_shown_to_the_microsecond(opens_at: str) -> None:
+    """As a float it was rounded into the year 10000, and the world could be shown to nobody."""
+    us = changes_in(WorldPatch(opens_at=opens_at))["opens_at"]
+    assert us == {"9999": "253402300799999999", "1969": "-1"}[opens_at[:4]]
+    view = world_view("main", "game", board_of(long_line(), opens_at=us), Policy(), OPENS_US)
+    assert view.opens_at == opens_at.replace(".999999", "")
+
+
 def test_a_person_is_told_a_time_only_where_the_line_moves() -> None:
     seen = Seen("waiting", "", 100, 3, "Ann", "", 0, "")
     moving = person_view("main", "ann", seen, board_of(long_line()), Policy(), OPENS_US)

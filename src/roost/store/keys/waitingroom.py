@@ -33,6 +33,11 @@ GROUP = KeyGroup(
             "hash",
             "Reports of lives that the leader has not written, packed as in the ledger; at most 256",
         ),
+        KeyFamily(
+            "pending_at",
+            "zset",
+            "Server id → lease time of the last report that waits; it ends after a minute",
+        ),
         KeyFamily("offers", "zset", "userId → lease time at which the ticket ends"),
         KeyFamily("grace", "zset", "userId → lease time until which a place inside is held"),
         KeyFamily(

@@ -10,7 +10,7 @@
 -- writes all of it anew.
 --
 -- KEYS @waitingroom
---   leader world servers offers grace feed bell waiting away people granted
+--   leader world servers pending pending_at offers grace feed bell waiting away people granted
 -- ARGV
 --   holder        string  who leads
 --   epoch         string  under which it leads
@@ -36,6 +36,7 @@
 -- @include world_open
 -- @include world_clock
 -- @include world_expire
+-- @include pending_expire
 -- @include world_room
 -- @include world_stuck
 -- @include line_heads
@@ -57,8 +58,8 @@ ctx.expire_limit, ctx.scan_limit = args.expire_limit, args.scan_limit
 world_clock(keys, ctx, args.max_step_ms)
 
 local expired = world_expire(keys, ctx)
-local room, free, capacity = world_room(keys, ctx)
-ctx.capacity = capacity
+pending_expire(keys, ctx)
+local room, free = world_room(keys, ctx)
 if not ctx.is_heard then
   room, free = 0, 0
 end

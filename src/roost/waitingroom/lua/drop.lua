@@ -6,7 +6,7 @@
 -- they stood if they come back within ten minutes. Another life of the server stays.
 --
 -- KEYS @waitingroom
---   world servers known pending people inside ended
+--   world servers known pending pending_at people inside ended
 -- ARGV
 --   server  string  server id
 --   life    string  the life that ended
@@ -18,12 +18,5 @@
 
 -- @include now_us
 -- @include server_end
--- @include server_pending
 
-local id, life = args.server, args.life
-
-local waits = server_pending(keys, id)
-if waits and waits.life == life then
-  redis.call('HDEL', keys.pending, id)
-end
-return { 'DROPPED', (server_end(keys, now_us(args.now), id, life, args.count)) }
+return { 'DROPPED', (server_end(keys, now_us(args.now), args.server, args.life, args.count)) }

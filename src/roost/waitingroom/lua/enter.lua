@@ -1,10 +1,10 @@
 #!lua
 -- Give a person a place in the line of a world, or tell them what they have already.
 --
--- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at
--- once, unless no leader was seen for ten seconds. One who dropped out of a game gets a ticket at once for the place that
--- is held for them; one whom a crash threw out stands where they stood; of one who is inside, the server is asked
--- whether that is still so. A receipt restores a place that the store has lost, see `place_restored`.
+-- One person has one place, however often they ask. Where nobody waits and there is room, the ticket comes at once, unless
+-- no leader was seen for ten seconds. One who dropped out gets a ticket for the place that is held, also where a server's
+-- end took its room (a hold that runs out costs the place, a ticket does not); one whom a crash threw out stands where they
+-- stood; of one inside, the server is asked. A receipt restores a place that the store has lost, see `place_restored`.
 --
 -- KEYS @waitingroom
 --   world servers offers grace feed bell waiting away people granted parties asking

@@ -10,7 +10,7 @@
 -- Everybody whom a former life had let in is out: every report lets out some of them.
 --
 -- KEYS @waitingroom
---   world servers known pending people inside ended asking
+--   world servers known pending pending_at people inside ended asking
 -- ARGV
 --   server    string  server id
 --   life      string  its life in discovery
@@ -36,10 +36,11 @@
 -- @include life_ended
 -- @include lives_end
 -- @include server_asked
+-- @include pending_forget
 
 local id, life, now = args.server, args.life, now_us(args.now)
 
-world_open(keys, now)
+local ctx = world_open(keys, now)
 if life_ended(keys, id, life) then
   redis.call('EXPIRE', keys.ended .. id, 3600) -- known for as long as it goes on reporting
   return { 'FENCED', life }
@@ -49,7 +50,7 @@ local given = { life = life, capacity = args.capacity, reported = args.reported,
   consumed = args.counted, number = args.number, doubt = 0, open = open or 0, url = args.url }
 if known ~= life then
   -- @include report_pending
-  report_pending(keys, id, given)
+  report_pending(keys, ctx, id, given)
   return { 'PENDING' }
 end
 lives_end(keys, now, id)
@@ -68,5 +69,5 @@ if row then
   end
 end
 server_keep(keys, id, row, given)
-redis.call('HDEL', keys.pending, id) -- of another life; one that is yet to be shown reports again
+pending_forget(keys, id) -- of another life; one that is yet to be shown reports again
 return { 'REPORTED', given.consumed, server_asked(keys, id, life) }

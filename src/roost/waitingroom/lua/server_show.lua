@@ -4,6 +4,7 @@
 -- @include server_keep
 -- @include server_pending
 -- @include row_with
+-- @include pending_forget
 local function server_show(keys, now, id, life, open)
   redis.call('HSET', keys.known, id, life .. '\t' .. open)
   local was = server_row(keys, id)
@@ -16,6 +17,6 @@ local function server_show(keys, now, id, life, open)
   local waits = server_pending(keys, id)
   if waits and waits.life == life then
     server_keep(keys, id, nil, row_with(waits, { open = open }))
-    redis.call('HDEL', keys.pending, id)
+    pending_forget(keys, id)
   end
 end

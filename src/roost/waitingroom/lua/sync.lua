@@ -7,7 +7,7 @@
 -- A life that has ended does not return.
 --
 -- KEYS @waitingroom
---   leader world servers known pending people inside ended
+--   leader world servers known pending pending_at people inside ended
 -- ARGV
 --   holder   string  who leads
 --   epoch    string  under which it leads

@@ -1,17 +1,18 @@
 #!lua
 -- A gateway signs that it is there, and marks people as there whom it answered without asking the store. Who was away
--- stands in the line again.
+-- stands in the line again. A mark names the place that its receipt shows: whoever has another by now is not marked by
+-- it, else a receipt of a place that is gone would stay young.
 --
 -- The world's clock runs only while gateways sign, see `world_clock`. A silence of more than ten seconds is noted.
 --
 -- KEYS @waitingroom
 --   world waiting away people
 -- ARGV
---   ticket_key            string  digest of the key with which the gateway signs tickets; empty: it is not told
---   now                   int     test override of the server's clock in µs; empty outside tests
---   users_and_poll_ms...  string  user id and time to their next call in ms, in turn; bound: 1000 people
+--   ticket_key  string  digest of the key with which the gateway signs tickets; empty: it is not told
+--   now         int     test override of the server's clock in µs; empty outside tests
+--   marks...    string  user id, place, and time to their next call in ms, in turn; bound: 1000 people
 -- REPLY
---   TOUCHED count:int   how many are in the line; the others must be asked about
+--   TOUCHED count:int   how many are in the line at that place; the others must be asked about
 -- FLAGS idempotent
 
 -- @include now_us
@@ -30,15 +31,16 @@ if args.ticket_key ~= '' then
   redis.call('HSET', keys.world, 'ticket_key', args.ticket_key)
 end
 local count = 0
-for at = 1, #args.users_and_poll_ms, 2 do
-  local user, poll_ms = args.users_and_poll_ms[at], args.users_and_poll_ms[at + 1]
+for at = 1, #args.marks, 3 do
+  local user, seq, poll_ms = args.marks[at], args.marks[at + 1], args.marks[at + 2]
   local person = redis.call('HMGET', keys.people .. user, 'state', 'seq', 'line')
-  if person[1] == 'away' then
-    line_rejoin(keys, person[3] or '', user, person[2])
+  local state = person[2] == seq and person[1]
+  if state == 'away' then
+    line_rejoin(keys, person[3] or '', user, seq)
   end
-  if person[1] == 'away' or person[1] == 'waiting' or person[1] == 'offered' then
+  if state == 'away' or state == 'waiting' or state == 'offered' then
     redis.call('HSET', keys.people .. user, 'due', int(clock + poll_ms))
-    count = count + (person[1] == 'offered' and 0 or 1)
+    count = count + (state == 'offered' and 0 or 1)
   end
 end
 return { 'TOUCHED', count }
