@@ -346,6 +346,43 @@ def test_sigterm_removes_all_that_is_registered(leaves_early: bool, tmp_path: Pa
             assert client.discover() == []
 
 
+def test_sigterm_breaks_no_cleaning_up_of_a_task_that_another_one_began(tmp_path: Path) -> None:
+    program = textwrap.dedent("""
+        import asyncio, sys, roost
+        async def child(client):
+            async with client.registered(type="game", group="kr-1", server_id="502"):
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    for _ in range(20):
+                        await asyncio.sleep(0.005)
+                    print("cleaned up", flush=True)
+        async def main():
+            async with roost.connect(sys.argv[1], cache_folder="/nowhere") as client:
+                async with client.registered(type="game", group="kr-1", server_id="501"):
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(child(client))
+                        while len(await client.discover()) < 2:
+                            await asyncio.sleep(0.01)
+                        print("up", flush=True)
+                        await asyncio.Event().wait()
+        asyncio.run(main())
+    """)
+    with run_valkey() as server:
+        for _ in range(4):
+            process = subprocess.Popen(
+                [sys.executable, "-c", program, server.url], stdout=subprocess.PIPE, text=True
+            )
+            assert process.stdout is not None
+            with process.stdout:
+                assert process.stdout.readline() == "up\n"
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=5) == -signal.SIGTERM
+                assert process.stdout.read() == "cleaned up\n"
+            with roost.connect_sync(server.url, cache_folder=tmp_path) as client:
+                assert client.discover() == []
+
+
 def test_a_lease_needs_room_for_two_beats() -> None:
     with pytest.raises(InvalidInput, match="at least two beats"):
         roost.connect("redis://127.0.0.1", ttl_seconds=10, heartbeat_interval_ms=9000)

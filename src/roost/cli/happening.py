@@ -14,7 +14,7 @@ import msgspec
 from roost.api.events import Happening
 from roost.cli.context import Context
 from roost.cli.tables import Styled, draw
-from roost.core.errors import RoostError, StoreError, Unavailable
+from roost.core.errors import RoostError, StartFailed, StoreError, Unavailable
 from roost.core.loops import END, Loops
 
 STYLES = {"warning": "yellow", "error": "bold red"}
@@ -82,7 +82,7 @@ async def _follow(
                 async for event_id, data in events:
                     _hand(data, tell, on_gap)
                     last_id = event_id
-        except (StoreError, Unavailable) as error:
+        except (StartFailed, StoreError, Unavailable) as error:
             print(f"roost: {error.message}; trying again", file=sys.stderr, flush=True)
         except (RoostError, BrokenPipeError) as error:
             end = error

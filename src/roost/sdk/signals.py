@@ -7,11 +7,29 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
-_inside: list[asyncio.Task[Any]] = []
-"""Tasks with a block that is open; one with several stands here as often. A process has one SIGTERM."""
+PATIENCE_S = 1.0
+"""With a task that ends, before those that it began inside its block are cancelled too."""
+
+_Task = asyncio.Task[Any]
+
+
+@dataclass
+class _Open:
+    """The blocks of one task that are open."""
+
+    outer: _Task | None
+    """Inside whose block the task was begun: it may cancel this one as it ends."""
+    blocks: int = 0
+
+
+_inside: dict[_Task, _Open] = {}
+"""Of the main thread's loop. A process has one SIGTERM."""
+_current: ContextVar[_Task | None] = ContextVar("roost_sigterm", default=None)
 
 
 @contextlib.contextmanager
@@ -32,27 +50,43 @@ def cancelled_by_sigterm() -> Iterator[None]:
     elif not _inside:
         yield
         return
-    _inside.append(task)
+    before = _current.get()
+    mine = _inside.setdefault(task, _Open(before))
+    mine.blocks += 1
+    _current.set(task)
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # of a loop that was closed, and forgotten
-            _inside.remove(task)
+        _current.set(before)
+        mine.blocks -= 1
+        if not mine.blocks:
+            _inside.pop(task, None)
         if not _inside:
             loop.remove_signal_handler(signal.SIGTERM)
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    """Once all have cleaned up, end as if nobody had caught the signal."""
-    cancelled = set(_inside)
-    unfinished = set(cancelled)
+    """Once all have cleaned up, end as if nobody had caught the signal.
 
-    def ended(task: asyncio.Task[Any]) -> None:
+    NB: a task that is cancelled twice does not clean up, so one that another began is left to that one.
+    """
+    outer_of = {task: mine.outer for task, mine in _inside.items()}
+    unfinished = set(outer_of)
+
+    def ended(task: _Task) -> None:
         unfinished.discard(task)
+        _cancel([one for one in unfinished if outer_of[one] is task])
         if not unfinished:
             loop.remove_signal_handler(signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
 
-    for task in cancelled:
+    for task in outer_of:
         task.add_done_callback(ended)
-        task.cancel()
+    _cancel([task for task, outer in outer_of.items() if outer not in outer_of])
+    loop.call_later(PATIENCE_S, lambda: _cancel(unfinished))
+
+
+def _cancel(tasks: Iterable[_Task]) -> None:
+    for task in tasks:
+        if not task.done() and not task.cancelling():
+            task.cancel()

@@ -16,7 +16,7 @@ from roost.cli.context import Context
 from roost.cli.flags import DATA
 from roost.cli.happening import follow
 from roost.cli.nouns import audit
-from roost.core.errors import Forbidden, StoreUnavailable
+from roost.core.errors import Forbidden, StartFailed, StoreUnavailable
 from roost.sdk.http.session import Session
 
 WHEN = "2026-11-20T18:00:00Z"
@@ -84,7 +84,10 @@ def test_an_audit_log_that_is_followed_lacks_nothing_and_doubles_nothing(
 def test_a_gap_that_could_not_be_filled_is_filled_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    marks, gaps = list[str](), [StoreUnavailable("not now"), None, Forbidden("the end")]
+    marks, gaps = (
+        list[str](),
+        [StoreUnavailable("not now"), StartFailed("no gateway"), None, Forbidden("the end")],
+    )
 
     async def events(*args: Any) -> AsyncGenerator[tuple[str, bytes], None]:
         marks.append(args[-1])
@@ -98,7 +101,7 @@ def test_a_gap_that_could_not_be_filled_is_filled_later(
     monkeypatch.setattr(happening, "RETRY_S", 0.0)
     with pytest.raises(Forbidden, match="the end"):
         follow(Context({DATA: tmp_path}), ["audit"], lambda _: None, "g0-1", on_gap)
-    assert marks == ["g0-1", "g0-1", "g2-0"]
+    assert marks == ["g0-1", "g0-1", "g0-1", "g3-0"]
 
 
 def told(number: str) -> bytes:
