@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from roost.lanes.commands import MoveIn, MoveOut, Outcome, Reason, State, Turn, encode
-from roost.servers.orders.accounts import keep, unkeep
+from roost.servers.orders.accounts import DROPPED_AT_ONCE, MAX_ANSWERS, keep, unkeep
 from roost.servers.orders.book import Book, Order
 from roost.servers.orders.moves import MAX_CLOSED_TAKEN, Departed, Luggage, decode_luggage
 from roost.servers.orders.parts import LEFT, META, ShardState
@@ -105,10 +105,16 @@ class Moving:
         """Of accounts that left no order and no answer: what they acknowledged may have been about it.
 
         Those with the highest numbers, which are times where the SDK makes them, as far as there is room: a
-        book that can travel without them does not stay for them.
+        book that can travel without them does not stay for them. NB: a floor rises too where too many answers
+        are kept, which says nothing of what was acknowledged; who may have come so far is left out.
         """
         named, accounts = {name for name, _ in luggage.floors}, self._state.accounts
-        others = ((one.floor, one.name) for one in accounts if one.floor and one.name not in named)
+        few = MAX_ANSWERS - DROPPED_AT_ONCE
+        others = (
+            (one.floor, one.name)
+            for one in accounts
+            if one.floor and one.name not in named and len(one.answers) <= few
+        )
         found = []
         room -= ARRAY_GROWS_BY
         for floor, name in nlargest(MAX_FLOORS, others):

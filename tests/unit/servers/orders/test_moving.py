@@ -6,6 +6,7 @@ import pytest
 
 from roost.lanes.commands import Method, MoveOut, New, Reason, Side, State, Turn, decode_outcome
 from roost.servers.orders import moving
+from roost.servers.orders.accounts import MAX_ANSWERS
 from roost.servers.orders.engine import Engine
 from roost.servers.orders.moving import decode_moved
 from tests.unit.servers.orders.desk import SHARD, Desk, ids_in, replay
@@ -227,6 +228,20 @@ def test_a_number_that_left_no_order_and_no_answer_is_too_old_at_the_other_shard
 
     assert there.run(Method.NEW, first, there.order_id()).reason == Reason.TOO_OLD
     assert there.run(Method.NEW, New("ann", 3, 3, "ACME", Side.BUY, 100, 5), 31).state == State.OPEN
+
+
+def test_what_was_dropped_for_want_of_room_takes_no_answers_of_another_shard() -> None:
+    """It was not acknowledged: the trader may still ask about a lower number there."""
+    here, there = two_shards()
+    unseen = New("ann", 1, 1, "W", Side.BUY, 100, 5)
+    first = there.run(Method.NEW, unseen, there.order_id())
+    for number in range(2, MAX_ANSWERS + 100):
+        here.run(Method.NEW, New("ann", number, 1, "STAYS", Side.BUY, 1, 1, immediate=True), here.order_id())
+    here.buy("bob", 100, 5)
+    there.move_in("ACME", "m1", here.move_out("ACME", "m1", OTHER_SHARD))
+
+    assert there.run(Method.NEW, unseen, there.order_id()) == first
+    assert there.run(Method.NEW, New("ann", 50, 1, "W", Side.BUY, 1, 1), there.order_id()).state == State.OPEN
 
 
 def test_of_very_many_accounts_those_with_the_highest_numbers_are_known_at_the_other_shard(
