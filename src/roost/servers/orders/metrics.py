@@ -43,10 +43,6 @@ class OrderMetrics:
         yield from self._became()
         ways = host.dispatch.counts
         yield labelled("roost_orders_found", "How commands without a symbol found their order", "by", ways)
-        violations = sum(tally.violations for tally in host.routes.tallies.values())
-        yield counter(
-            "roost_orders_order_violations", "Commands of a lane that ran out of order (0)", violations
-        )
         lost = "Commands that were acknowledged and that the store no longer had at a takeover"
         yield counter("roost_orders_lost", lost, keeping.lost_commands)
         other = "Replays that came to another state than the former owner had"
@@ -92,6 +88,9 @@ class OrderMetrics:
             "Times that entries which the store had lost were repeated",
             labels=["shard"],
         )
+        violations = CounterMetricFamily(
+            "roost_orders_order_violations", "Commands of a lane that ran out of order (0)", labels=["shard"]
+        )
         for reason, count in host.intake.unplaced.items():
             rejected.add_metric(["", reason], count)
         for number, tally in sorted(host.routes.tallies.items()):
@@ -99,6 +98,7 @@ class OrderMetrics:
             answered.add_metric([label], tally.answered)
             failed.add_metric([label], tally.failed)
             healed.add_metric([label], tally.healed)
+            violations.add_metric([label], tally.violations)
             for reason, count in tally.refused.items():
                 rejected.add_metric([label, reason], count)
         yield counter("roost_orders_received", "Commands that came to this server", host.intake.received)
@@ -106,7 +106,7 @@ class OrderMetrics:
             "roost_orders_forwarded", "Commands that were sent on to the owner", host.intake.forwarded
         )
         yield gauge("roost_orders_under_way", "Commands that are not answered yet", host.under_way)
-        yield from (answered, rejected, failed, healed)
+        yield from (answered, rejected, failed, healed, violations)
 
     def _behind(self) -> Iterator[Metric]:
         """What is written after the answer."""
